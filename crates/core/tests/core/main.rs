@@ -1,5 +1,7 @@
 //! The core's rules on whole logs: golden logs, examples at each limit and one before it, properties.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
+
 mod golden;
 mod properties;
 mod resume;

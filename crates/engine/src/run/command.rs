@@ -1,0 +1,409 @@
+//! One command of the run, from the intent in the log to its result in the log.
+//!
+//! Must not decide what its result means: the core's judge does.
+
+use std::{collections::BTreeSet, ffi::OsString, path::PathBuf, time::Duration};
+
+use loopexec_core::{
+    digest::Digest,
+    event::{
+        Check, CommandEnd, CommandMark, CommandPhase, CommandStart, Event, Exec, LeftProcesses, VerdictBasis,
+    },
+    halt::FailureCause,
+    judge,
+    units::RunMillis,
+};
+use loopexec_formats::report::{Limits as CollectorLimits, collector};
+use loopexec_os::{
+    durable::{PRIVATE_FILE, SyncMode, create_private_directory, replace_file},
+    guardian::{CommandSpec, Ended, Exit, GuardianError, Guardian, GuardianOptions, Interruption, Limits, Stdin},
+};
+
+use super::{
+    Watcher,
+    content::Surroundings,
+    observer::{Listening, Plain, Taken, Taking},
+    session::Session,
+};
+use crate::{
+    failure::{Failure, chain},
+    feedback::{TAIL_BYTES, feedback},
+    fingerprint::{Digests, Fingerprint, NORMALISER_VERSION, Settings},
+};
+
+/// How often the watcher is told that time passes.
+const TICK: Duration = Duration::from_millis(250);
+
+/// Runs the command of a phase and records everything about it.
+pub(super) fn run(session: &mut Session, phase: CommandPhase, watcher: &mut dyn Watcher) -> Result<(), Failure> {
+    let before = (phase == CommandPhase::Check)
+        .then(|| session.content.as_mut().map(super::content::Content::before_check))
+        .flatten();
+    let environment = environment(session, phase)?;
+    session.record(Event::CommandStart(CommandStart { phase }), false)?;
+    let state = session.state()?;
+    watcher.started(state, phase);
+    let iteration = state.iteration;
+    // A heartbeat that cannot be written stops nothing: a watcher then sees it as stale, which is true.
+    let _ = session.pulse.beat(iteration, Some(phase), false);
+    let (ended, taken, limited) = supervise(session, phase, environment, watcher)?;
+    let inspection = session.inspect(phase)?;
+    let (end, collected) = end_of(session, phase, &ended, limited);
+    session.record(Event::CommandEnd(end.clone()), false)?;
+    marks(session, phase, &ended, limited)?;
+    keep_tail(session, phase, &ended);
+    match phase {
+        CommandPhase::Exec => exec(session, &end, taken)?,
+        CommandPhase::Check => check(session, &end, taken, before)?,
+        CommandPhase::Failures => session.failing = collected,
+        CommandPhase::Integrity => {
+            session.members = Some(collected.ok_or_else(|| why_not(&end)));
+        }
+    }
+    session.report(inspection)?;
+    watcher.folded(session.state()?);
+    Ok(())
+}
+
+/// What the command of a phase sees.
+fn environment(session: &mut Session, phase: CommandPhase) -> Result<Vec<(OsString, OsString)>, Failure> {
+    let state = session.state()?;
+    let directory = session.layout.run_directory(&state.run_id);
+    if phase == CommandPhase::Exec {
+        let path = directory.join("feedback.json");
+        let file = feedback(state, &session.regressed, &session.output_tail);
+        let bytes = serde_json::to_vec_pretty(&file).unwrap_or_default();
+        let told: [(&str, OsString); 4] = [
+            ("LOOPEXEC_RUN_ID", state.run_id.clone().into()),
+            ("LOOPEXEC_ITERATION", state.iteration.to_string().into()),
+            ("LOOPEXEC_WORKDIR", session.layout.workdir().into()),
+            ("LOOPEXEC_FEEDBACK", path.clone().into()),
+        ];
+        replace_file(&path, &session.redactor.redact(&bytes), PRIVATE_FILE, SyncMode::None)
+            .map_err(|error| Failure::internal(chain(&error)).because("feedback_write_failed"))?;
+        return Ok(with(&session.work_environment, told));
+    }
+    let report = directory.join("report");
+    let _ = fs_err::remove_dir_all(&report);
+    create_private_directory(&report)
+        .map_err(|error| Failure::internal(chain(&error)).because("report_directory_failed"))?;
+    Ok(with(&session.check_environment, [("LOOPEXEC_REPORT_DIR", report.into())]))
+}
+
+fn with<const N: usize>(base: &[(OsString, OsString)], more: [(&str, OsString); N]) -> Vec<(OsString, OsString)> {
+    let mut environment = base.to_vec();
+    environment.retain(|(name, _)| !more.iter().any(|(told, _)| name == told));
+    environment.extend(more.into_iter().map(|(name, value)| (name.into(), value)));
+    environment
+}
+
+/// Runs the command below the guardian. The third value says whether the run's own deadline was the tighter one.
+fn supervise(
+    session: &mut Session,
+    phase: CommandPhase,
+    environment: Vec<(OsString, OsString)>,
+    watcher: &mut dyn Watcher,
+) -> Result<(Ended, Taken, bool), Failure> {
+    let Some(line) = command_line(session, phase)? else {
+        return Err(Failure::internal("a phase without its command").because("defect"));
+    };
+    let spec = CommandSpec {
+        argv: ["sh", "-c", &line].map(OsString::from).to_vec(),
+        env: environment,
+        directory: session.layout.workdir().to_owned(),
+        stdin: Stdin::Empty,
+    };
+    let (limits, by_deadline) = limits(session)?;
+    let taking = taking(session, phase)?;
+    let mut guardian = match session.guardian.take() {
+        Some(guardian) => guardian,
+        None => start_guardian(session)?,
+    };
+    let state = session
+        .receipt
+        .state()
+        .ok_or_else(|| Failure::internal("a run without its first record").because("defect"))?;
+    let mut listening = Listening {
+        state,
+        phase,
+        taking,
+        redactor: &session.redactor,
+        pulse: &mut session.pulse,
+        watcher,
+        latest: Vec::new(),
+        pulse_failed: false,
+    };
+    let ended = guardian.run(&spec, &limits, &mut listening).map_err(|error| unsupervised(&error))?;
+    let code = match ended.exit {
+        Exit::Code(code) => code,
+        Exit::Signal(_) | Exit::NotStarted { .. } | Exit::Unknown => -1,
+    };
+    let taken = listening.taking.finish(code);
+    session.guardian = Some(guardian);
+    Ok((ended, taken, by_deadline))
+}
+
+pub(super) fn start_guardian(session: &Session) -> Result<Guardian, Failure> {
+    Guardian::start(GuardianOptions::this_program(), &session.signals).map_err(|error| unsupervised(&error))
+}
+
+pub(super) fn unsupervised(error: &GuardianError) -> Failure {
+    Failure::new(
+        loopexec_core::halt::HaltReason::ExecutionFailure,
+        format!("a command could not be supervised: {}", chain(error)),
+    )
+    .because("supervision_failed")
+}
+
+fn command_line(session: &Session, phase: CommandPhase) -> Result<Option<String>, Failure> {
+    let commands = &session.state()?.run.commands;
+    Ok(match phase {
+        CommandPhase::Exec => commands.exec.clone(),
+        CommandPhase::Check => Some(commands.check.clone()),
+        CommandPhase::Failures => commands.failures.clone(),
+        CommandPhase::Integrity => commands.integrity.clone(),
+    })
+}
+
+/// The bounds of the next command, and whether the run's deadline is the tighter one.
+fn limits(session: &Session) -> Result<(Limits, bool), Failure> {
+    let state = session.state()?;
+    let millis = |limit: RunMillis| Duration::from_millis(limit.0);
+    let since = session.receipt.process_millis();
+    let left = state.policy.timeout_ms.map(|_| {
+        let passed = since.0.saturating_sub(session.receipt_millis());
+        RunMillis(state.remaining().unwrap_or_default().0.saturating_sub(passed))
+    });
+    let by_deadline = match (left, state.policy.command_timeout_ms) {
+        (Some(left), Some(one)) => left <= one,
+        (Some(_), None) => true,
+        (None, _) => false,
+    };
+    let timeout = if by_deadline { left } else { state.policy.command_timeout_ms };
+    let grace = if session.signals.interrupts() > 1 { RunMillis(0) } else { state.policy.terminate_grace_ms };
+    let limits = Limits {
+        timeout: timeout.map(millis),
+        idle: state.policy.idle_timeout_ms.map(millis),
+        grace: millis(grace),
+        tick: TICK,
+    };
+    Ok((limits, by_deadline))
+}
+
+fn taking(session: &Session, phase: CommandPhase) -> Result<Taking, Failure> {
+    Ok(match phase {
+        CommandPhase::Exec => {
+            Taking::Plain(Box::new([Plain::new(&session.redactor), Plain::new(&session.redactor)]))
+        }
+        CommandPhase::Check => {
+            let settings = fingerprint_settings(session.layout.workdir(), &session.check_environment);
+            let fingerprint = Fingerprint::new(&session.redactor, &settings)
+                .map_err(|error| Failure::internal(chain(&error)).because("defect"))?;
+            Taking::Fingerprint(Box::new(fingerprint))
+        }
+        CommandPhase::Failures | CommandPhase::Integrity => Taking::Nothing,
+    })
+}
+
+/// What the stable normaliser is told: the newest version, the workspace, and where temporary files are.
+pub(crate) fn fingerprint_settings(workdir: &std::path::Path, environment: &[(OsString, OsString)]) -> Settings {
+    let temporary = environment
+        .iter()
+        .filter(|(name, _)| name == "TMPDIR")
+        .map(|(_, value)| value.as_encoded_bytes().to_vec())
+        .collect();
+    Settings {
+        normaliser: NORMALISER_VERSION,
+        workspaces: vec![workdir.as_os_str().as_encoded_bytes().to_vec()],
+        temporary,
+    }
+}
+
+/// How the command's end is recorded, and the ids that a collector printed.
+fn end_of(
+    session: &Session,
+    phase: CommandPhase,
+    ended: &Ended,
+    by_deadline: bool,
+) -> (CommandEnd, Option<BTreeSet<String>>) {
+    let (exit_code, signal, unstarted) = match &ended.exit {
+        Exit::Code(code) => (Some(*code), None, None),
+        Exit::Signal(signal) => (None, Some(*signal), None),
+        Exit::NotStarted { reason, .. } => (None, None, Some(reason.clone())),
+        Exit::Unknown => (None, None, None),
+    };
+    let not_runnable = match phase {
+        CommandPhase::Exec => FailureCause::WorkCommandNotRunnable,
+        CommandPhase::Check | CommandPhase::Failures | CommandPhase::Integrity => FailureCause::CheckNotRunnable,
+    };
+    let cause = interruption(ended, by_deadline).or_else(|| unstarted.is_some().then_some(not_runnable));
+    let mut end = CommandEnd {
+        phase,
+        exit_code,
+        signal,
+        cause,
+        duration_ms: ended.duration_ms,
+        cpu_ms: ended.cpu_ms,
+        max_rss_kib: ended.max_rss_kib,
+        stdout_bytes: ended.stdout.total,
+        stderr_bytes: ended.stderr.total,
+        output_truncated: ended.stdout.truncated || ended.stderr.truncated,
+        left_processes: (ended.left_processes.count > 0).then(|| LeftProcesses {
+            count: ended.left_processes.count,
+            names: ended.left_processes.names.clone(),
+        }),
+        guardian_lost: ended.guardian_lost,
+        unkillable: u64::from(ended.unkillable),
+        refused: unstarted,
+    };
+    let collects = matches!(phase, CommandPhase::Failures | CommandPhase::Integrity);
+    if !collects || judge::collector_failed(&end) {
+        return (end, None);
+    }
+    match collected(ended) {
+        Ok(ids) => (end, Some(ids)),
+        Err(why) => {
+            let text = session.redactor.redact(why.as_bytes());
+            end.refused = Some(String::from_utf8_lossy(&text).into_owned());
+            (end, None)
+        }
+    }
+}
+
+/// The ids that a collector printed: exit 0, nothing on standard error, well-formed and not too long.
+fn collected(ended: &Ended) -> Result<BTreeSet<String>, String> {
+    if ended.stderr.total > 0 {
+        return Err("it printed to standard error, so its list cannot be believed".to_owned());
+    }
+    if ended.stdout.truncated {
+        return Err(format!("its output of {} bytes is longer than a list may be", ended.stdout.total));
+    }
+    let bytes = ended.stdout.clone().into_bytes();
+    collector::parse(&bytes, &CollectorLimits::COLLECTOR)
+        .map(|ids| ids.into_ids().into_iter().collect())
+        .map_err(|error| chain(&error))
+}
+
+fn interruption(ended: &Ended, by_deadline: bool) -> Option<FailureCause> {
+    ended.interruption.map(|interruption| match interruption {
+        Interruption::Deadline if by_deadline => FailureCause::DeadlineExceeded,
+        Interruption::Deadline => FailureCause::CommandTimeout,
+        Interruption::Idle => FailureCause::IdleTimeout,
+        Interruption::Cancelled(_) => FailureCause::Cancelled,
+    })
+}
+
+/// The event that says why the governor ended a command.
+fn marks(session: &mut Session, phase: CommandPhase, ended: &Ended, by_deadline: bool) -> Result<(), Failure> {
+    let Some(cause) = interruption(ended, by_deadline) else {
+        return Ok(());
+    };
+    let signal = match ended.interruption {
+        Some(Interruption::Cancelled(signal)) => Some(signal.number()),
+        Some(Interruption::Deadline | Interruption::Idle) | None => None,
+    };
+    let mark = CommandMark { phase: Some(phase), cause, signal };
+    let event = if signal.is_some() { Event::CommandCancelled(mark) } else { Event::CommandTimeout(mark) };
+    session.record(event, false)
+}
+
+/// Keeps the end of what the command printed, where it printed anything: privately, secrets replaced.
+fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
+    let mut text = Vec::new();
+    for (name, captured) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
+        if captured.total == 0 {
+            continue;
+        }
+        let bytes = captured.clone().into_bytes();
+        let redacted = session.redactor.redact(&bytes);
+        let tail = redacted.get(redacted.len().saturating_sub(TAIL_BYTES / 2)..).unwrap_or_default();
+        text.extend_from_slice(format!("--- {name}: the last {} of {} bytes\n", tail.len(), captured.total).as_bytes());
+        text.extend_from_slice(tail);
+        text.push(b'\n');
+    }
+    if phase == CommandPhase::Check {
+        session.output_tail = String::from_utf8_lossy(&text).into_owned();
+    }
+    if text.is_empty() {
+        return;
+    }
+    if let Some(path) = diagnostics_path(session, phase) {
+        // A diagnostic that cannot be kept is no reason to stop: the verdict does not rest on it.
+        let _ = replace_file(&path, &text, PRIVATE_FILE, SyncMode::None);
+    }
+}
+
+fn diagnostics_path(session: &Session, phase: CommandPhase) -> Option<PathBuf> {
+    let state = session.receipt.state()?;
+    let directory = session.layout.run_directory(&state.run_id).join("diagnostics");
+    create_private_directory(&directory).ok()?;
+    Some(directory.join(format!("{:06}-{}.log", state.iteration, phase.name())))
+}
+
+fn exec(session: &mut Session, end: &CommandEnd, taken: Taken) -> Result<(), Failure> {
+    let (stdout_sha256, stderr_sha256) = match taken {
+        Taken::Plain { stdout, stderr } => (stdout, stderr),
+        Taken::Fingerprint(_) | Taken::Nothing => (Digest::of(b""), Digest::of(b"")),
+    };
+    session.record(
+        Event::Exec(Exec { exit_code: end.exit_code, stdout_sha256, stderr_sha256 }),
+        false,
+    )
+}
+
+fn check(
+    session: &mut Session,
+    end: &CommandEnd,
+    taken: Taken,
+    before: Option<Surroundings>,
+) -> Result<(), Failure> {
+    let digests = match taken {
+        Taken::Fingerprint(digests) => *digests,
+        Taken::Plain { .. } | Taken::Nothing => {
+            return Err(Failure::internal("a check without its fingerprint").because("defect"));
+        }
+    };
+    let (outcome, cause) = judge::check(end, session.state()?.policy.success_exit_code);
+    let seen = match (before, session.content.as_mut()) {
+        (Some(before), Some(content)) => content.after_check(&before),
+        (None, _) | (_, None) => super::content::Seen::default(),
+    };
+    session.digest = seen.digest.or(session.digest);
+    let at_t0 = session.state()?.iteration == 0;
+    let check = Check {
+        exit_code: end.exit_code,
+        signal: end.signal,
+        verdict_basis: VerdictBasis::ExitCode,
+        outcome,
+        cause,
+        run: 0,
+        output_sha256: digest(&digests.output_sha256),
+        stable_output_sha256: digest(&digests.stable_output_sha256),
+        verdict_sha256: None,
+        normaliser: digests.normaliser,
+        candidate_sha256: seen.digest,
+        artefacts: seen.artefacts,
+        changed_by_check: seen.changed,
+        tests: None,
+        delta: None,
+    };
+    session.record(if at_t0 { Event::Baseline(check) } else { Event::Check(check) }, false)
+}
+
+/// A digest that another part of this program has just printed as hexadecimal.
+pub(crate) fn digest(hex: &str) -> Digest {
+    Digest::from_hex(hex).unwrap_or_else(|| Digest::of(hex.as_bytes()))
+}
+
+/// Why a collector gave no set, for the guard's record.
+fn why_not(end: &CommandEnd) -> String {
+    match (&end.refused, end.exit_code, end.cause) {
+        (Some(why), _, _) => why.clone(),
+        (None, _, Some(cause)) => cause.name().to_owned(),
+        (None, Some(code), None) => format!("its command ended with exit code {code}"),
+        (None, None, None) => "its command was ended by a signal".to_owned(),
+    }
+}
+
+/// Makes the digests of a check's output reachable for a replay without a run.
+pub(crate) type CheckDigests = Digests;

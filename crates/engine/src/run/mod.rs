@@ -1,0 +1,42 @@
+//! The loop's shell: receive, record, fold, decide, act; always in this order.
+//!
+//! Must not hold a rule: what comes next is asked of the core after every record.
+
+mod command;
+mod config;
+mod content;
+mod drive;
+mod finish;
+mod observer;
+mod open;
+mod resume;
+mod session;
+mod store;
+mod tools;
+mod watcher;
+
+pub use config::{Extent, ResumeOptions, RunConfig, RunEnd, Start, WorkspaceBlock};
+pub use content::{Content, ContentError};
+pub use tools::resolve as resolve_tools;
+pub use watcher::{Silent, Watcher};
+
+use crate::failure::Failure;
+
+/// Runs, or goes on with, one loop.
+///
+/// # Errors
+///
+/// What keeps a run from starting, and what keeps it from recording; a halt is no error.
+pub fn run(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<RunEnd, Failure> {
+    let mut session = match &config.start {
+        Start::Fresh => open::open(config, watcher)?,
+        Start::Resume(options) => match resume::resume(config, options, watcher)? {
+            resume::Resumed::Ended(end) => return Ok(*end),
+            resume::Resumed::Going(session) => *session,
+        },
+    };
+    let outcome = drive::drive(&mut session, config, watcher);
+    session.close();
+    outcome?;
+    finish::end(session, config)
+}
