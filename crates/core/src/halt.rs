@@ -230,7 +230,6 @@ failure_causes! {
     IntegrityCollectorFailed, "integrity_collector_failed", "The command that lists the test-determining set failed.";
     FailuresCollectorFailed, "failures_collector_failed", "The command that lists the open failures failed.";
     ReceiptTampered, "receipt_tampered", "The receipt, its state or the store was changed from outside.";
-    ResumeBaselineDrift, "resume_baseline_drift", "The test-determining set is no longer the one of t0.";
     GreenBeforeWork, "green_before_work", "The check is green before any work, so it proves nothing about the work.";
     ProcessNotEnded, "process_not_ended", "A process that a command left behind could not be ended.";
 }

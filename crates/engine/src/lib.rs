@@ -10,3 +10,5 @@ pub mod heartbeat;
 pub mod layout;
 pub mod log;
 pub mod snapshot;
+pub mod run;
+pub mod runs;

@@ -169,11 +169,7 @@ fn command_line(session: &Session, phase: CommandPhase) -> Result<Option<String>
 fn limits(session: &Session) -> Result<(Limits, bool), Failure> {
     let state = session.state()?;
     let millis = |limit: RunMillis| Duration::from_millis(limit.0);
-    let since = session.receipt.process_millis();
-    let left = state.policy.timeout_ms.map(|_| {
-        let passed = since.0.saturating_sub(session.receipt_millis());
-        RunMillis(state.remaining().unwrap_or_default().0.saturating_sub(passed))
-    });
+    let left = state.remaining();
     let by_deadline = match (left, state.policy.command_timeout_ms) {
         (Some(left), Some(one)) => left <= one,
         (Some(_), None) => true,
@@ -404,6 +400,3 @@ fn why_not(end: &CommandEnd) -> String {
         (None, None, None) => "its command was ended by a signal".to_owned(),
     }
 }
-
-/// Makes the digests of a check's output reachable for a replay without a run.
-pub(crate) type CheckDigests = Digests;

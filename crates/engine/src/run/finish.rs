@@ -90,7 +90,7 @@ pub(crate) fn settle(layout: &Layout, state: &RunState) -> Result<(), Failure> {
     act.fields.head = Some(state.head);
     act.fields.halt_reason = state.halt.as_ref().map(|halt| halt.halt_reason.name().to_owned());
     act.fields.policy_hash = Some(state.run.policy_hash);
-    WorkspaceLog::append(&path, &layout.run_directory(&state.run_id).join("workspace.lock"), act).map_err(failed)?;
+    WorkspaceLog::append(&path, &layout.file("workspace.lock"), act).map_err(failed)?;
     Ok(())
 }
 
