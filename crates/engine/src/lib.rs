@@ -1,1 +1,4 @@
-//! Placeholder of the first commit.
+//! The run: receive, record, fold, decide, act.
+
+pub mod fingerprint;
+pub mod redact;
