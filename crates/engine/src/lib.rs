@@ -4,11 +4,16 @@
 
 #![forbid(unsafe_code)]
 
+pub mod attest;
+pub mod candidate;
 pub mod failure;
 pub mod feedback;
+pub mod fingerprint;
+pub mod git;
 pub mod heartbeat;
 pub mod layout;
 pub mod log;
-pub mod snapshot;
+pub mod redact;
 pub mod run;
 pub mod runs;
+pub mod snapshot;
