@@ -28,7 +28,7 @@ use super::{
 use crate::{
     failure::{Failure, chain},
     feedback::{TAIL_BYTES, feedback},
-    fingerprint::{Digests, Fingerprint, NORMALISER_VERSION, Settings},
+    fingerprint::{Fingerprint, NORMALISER_VERSION, Settings},
 };
 
 /// How often the watcher is told that time passes.
@@ -37,7 +37,7 @@ const TICK: Duration = Duration::from_millis(250);
 /// Runs the command of a phase and records everything about it.
 pub(super) fn run(session: &mut Session, phase: CommandPhase, watcher: &mut dyn Watcher) -> Result<(), Failure> {
     let before = (phase == CommandPhase::Check)
-        .then(|| session.content.as_mut().map(super::content::Content::before_check))
+        .then(|| session.content.as_mut()?.before_check())
         .flatten();
     let environment = environment(session, phase)?;
     session.record(Event::CommandStart(CommandStart { phase }), false)?;

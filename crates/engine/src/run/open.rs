@@ -23,7 +23,7 @@ use crate::{
     heartbeat::Pulse,
     layout::{Layout, valid_run_id},
     log::{LogError, Receipt, WorkspaceLog, read},
-    redact::{Redactor, environment::{for_check, for_work}},
+    redact::{Redactor, for_check, for_work},
     snapshot,
 };
 
