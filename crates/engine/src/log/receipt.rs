@@ -252,7 +252,7 @@ fn caught_up(path: &Path, content: &[u8]) -> Result<Appender, LogError> {
     };
     let have = copy.contents(usize::MAX)?;
     match content.strip_prefix(have.as_slice()) {
-        Some(missing) if missing.is_empty() => {}
+        Some([]) => {}
         Some(missing) => {
             copy.append(missing)?;
             copy.sync()?;

@@ -189,7 +189,7 @@ fn limits(session: &Session) -> Result<(Limits, bool), Failure> {
 fn taking(session: &Session, phase: CommandPhase) -> Result<Taking, Failure> {
     Ok(match phase {
         CommandPhase::Exec => {
-            Taking::Plain(Box::new([Plain::new(&session.redactor), Plain::new(&session.redactor)]))
+            Taking::Plain(Box::new((Plain::new(&session.redactor), Plain::new(&session.redactor))))
         }
         CommandPhase::Check => {
             let settings = fingerprint_settings(session.layout.workdir(), &session.check_environment);

@@ -115,16 +115,21 @@ pub(crate) fn workspace_block(state: &RunState, digest: Option<String>) -> Works
     let (content, next_command) = match &state.halt {
         None => (WorkspaceContent::LastAttempt, format!("loopexec step --run-id {id}")),
         Some(halt) => {
-            let next = match halt.halt_reason {
-                HaltReason::SuccessConditionMet => format!("loopexec replay --run-id {id}"),
-                HaltReason::ComprehensionDebtExceeded => "loopexec ack --reviewer NAME".to_owned(),
-                _ if halt.continuable() && halt.halt_reason != HaltReason::MaxIterationsReached => {
-                    format!("loopexec run --resume --run-id {id}")
-                }
-                _ => format!("loopexec explain-halt --run-id {id}"),
-            };
-            (halt.content, next)
+            (halt.content, next_command(id, halt))
         }
     };
     WorkspaceBlock { content, digest: digest.unwrap_or_default(), next_command }
+}
+
+fn next_command(id: &str, halt: &Halt) -> String {
+    let capped = halt.halt_reason == HaltReason::MaxIterationsReached;
+    if halt.halt_reason == HaltReason::SuccessConditionMet {
+        format!("loopexec replay --run-id {id}")
+    } else if halt.halt_reason == HaltReason::ComprehensionDebtExceeded {
+        "loopexec ack --reviewer NAME".to_owned()
+    } else if halt.continuable() && !capped {
+        format!("loopexec run --resume --run-id {id}")
+    } else {
+        format!("loopexec explain-halt --run-id {id}")
+    }
 }

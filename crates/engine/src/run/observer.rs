@@ -21,7 +21,7 @@ pub(super) enum Taking {
     /// Fingerprints: a check.
     Fingerprint(Box<Fingerprint>),
     /// Plain digests, secrets replaced: the work command.
-    Plain(Box<[Plain; 2]>),
+    Plain(Box<(Plain, Plain)>),
     /// None: a collector, whose ids are recorded themselves.
     Nothing,
 }
@@ -64,7 +64,7 @@ impl Taking {
         match self {
             Self::Fingerprint(fingerprint) => Taken::Fingerprint(Box::new(fingerprint.finish(exit_code))),
             Self::Plain(both) => {
-                let [stdout, stderr] = *both;
+                let (stdout, stderr) = *both;
                 Taken::Plain { stdout: stdout.finish(), stderr: stderr.finish() }
             }
             Self::Nothing => Taken::Nothing,
@@ -93,8 +93,8 @@ impl Observer for Listening<'_> {
             (Taking::Fingerprint(fingerprint), Stream::Stderr) => {
                 fingerprint.push(fingerprint::Stream::Stderr, bytes);
             }
-            (Taking::Plain(both), Stream::Stdout) => both[0].push(bytes),
-            (Taking::Plain(both), Stream::Stderr) => both[1].push(bytes),
+            (Taking::Plain(both), Stream::Stdout) => both.0.push(bytes),
+            (Taking::Plain(both), Stream::Stderr) => both.1.push(bytes),
             (Taking::Nothing, _) => {}
         }
         let start = bytes.len().saturating_sub(LAST_LINE_BYTES);

@@ -50,11 +50,11 @@ fn keyword(word: &str) -> bool {
 
 fn pin(name: &str, workdir: &Path, path: &OsStr) -> ToolPin {
     let found = if name.contains('/') {
-        Some(workdir.join(name)).filter(|file| executable(file))
+        Some(workdir.join(name)).filter(executable)
     } else {
         std::env::split_paths(path)
             .map(|directory| workdir.join(directory).join(name))
-            .find(|file| executable(file))
+            .find(executable)
     };
     ToolPin {
         name: name.to_owned(),
