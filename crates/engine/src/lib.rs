@@ -1,1 +1,4 @@
 //! Placeholder of the first commit.
+
+pub mod candidate;
+pub mod git;
