@@ -4,12 +4,26 @@
 //! workspace has a hand in it. This module must not know records, policies or the loop.
 
 mod beneath;
+pub mod bundle;
 mod escape;
+pub mod index;
+mod layout;
 pub mod manifest;
 pub mod object;
+mod pack;
+mod pack_index;
+pub mod publish;
+pub mod restore;
 pub mod rules;
 pub mod scan;
+pub mod source;
+pub mod store;
 #[cfg(test)]
 pub(crate) mod testing;
+mod trees;
+pub mod undo;
+pub mod workspace;
 
 pub use manifest::Manifest;
+pub use pack::Durability;
+pub use workspace::{Baseline, Workspace, WorkspaceConfig, WorkspaceError};

@@ -361,7 +361,7 @@ impl Walk<'_> {
         else {
             return Ok(false);
         };
-        let mode = permission_bits(&stat);
+        let mut mode = permission_bits(&stat);
         let content = match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
                 let handle = beneath::open_directory(parent, name)
@@ -383,6 +383,8 @@ impl Walk<'_> {
             FileType::Symlink => {
                 let target = rustix::fs::readlinkat(parent, OsStr::from_bytes(name), Vec::new());
                 let target = target.map_err(|source| self.error("read the link", path, source))?;
+                // Links have no mode of their own that could be set everywhere.
+                mode = 0o777;
                 Content::Symlink {
                     target: target.into_bytes(),
                 }
