@@ -16,6 +16,9 @@ const PREFIX: &str = "loopexec-";
 /// Old groups looked at in one start; the rest is for the next one.
 const MAX_STALE: usize = 256;
 
+/// Levels of groups that a command made below ours and left behind: a program of this kind within this one makes one.
+const MAX_NESTED: u32 = 8;
+
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// One control group of ours.
@@ -74,9 +77,24 @@ impl Leaf {
         order(&self.path.join("cgroup.kill"), b"1")
     }
 
-    /// Removes the group. The kernel refuses while a living process is in it; it is then removed by a later start.
+    /// Removes the group and empty ones below it. The kernel refuses while a living process is in it; it is then removed by a later start.
     pub(crate) fn remove(&self) {
-        let _ = fs_err::remove_dir(&self.path);
+        remove_groups(&self.path, MAX_NESTED);
+    }
+}
+
+/// Groups are removed from the inside out. What looks like files in them is no content and goes with them.
+fn remove_groups(path: &Path, levels: u32) {
+    if levels > 0 && fs_err::remove_dir(path).is_err() {
+        let Ok(entries) = fs_err::read_dir(path) else {
+            return;
+        };
+        for entry in entries.flatten().take(MAX_STALE) {
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                remove_groups(&entry.path(), levels - 1);
+            }
+        }
+        let _ = fs_err::remove_dir(path);
     }
 }
 

@@ -98,6 +98,7 @@ impl Signals {
     /// The system refuses a handler.
     pub fn install() -> Result<Self, SignalError> {
         let counters = Arc::new(Counters::default());
+        undo_inherited();
         let handled: Vec<Signal> = Signal::ALL
             .into_iter()
             .filter(|signal| *signal != Signal::Hangup || !is_ignored(signal.number()))
@@ -167,6 +168,21 @@ impl Subscription {
     pub fn drain(&self) {
         drain(self.reader.as_fd());
     }
+
+    /// Sleeps until a signal comes; another reason to wake up is no error, so [`Signals::pending`] is to be asked.
+    ///
+    /// # Errors
+    /// The descriptor cannot be waited on.
+    pub fn wait(&self) -> io::Result<()> {
+        let mut waited = [rustix::event::PollFd::new(&self.reader, rustix::event::PollFlags::IN)];
+        match rustix::event::poll(&mut waited, None) {
+            Ok(_) | Err(Errno::INTR) => {
+                self.drain();
+                Ok(())
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
 }
 
 impl AsFd for Subscription {
@@ -212,6 +228,25 @@ fn count(signal: Signal, counters: &Arc<Counters>) -> io::Result<()> {
     };
     // SAFETY: the handler only changes atomics, which is async-signal-safe; it neither allocates, locks nor panics.
     unsafe { signal_hook::low_level::register(number, handler) }.map(|_| ())
+}
+
+/// Undoes what whoever started this program may have left: a blocked signal would never be heard, and with an ignored `SIGCHLD` the
+/// status of a child is lost.
+#[expect(unsafe_code, reason = "dispositions and the mask have no safe wrapper")]
+fn undo_inherited() {
+    if is_ignored(libc::SIGCHLD) {
+        // SAFETY: the default disposition replaces no handler: there was none.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
+    let mut ours = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `ours` is initialised by `sigemptyset` before it is changed or read.
+    unsafe {
+        libc::sigemptyset(ours.as_mut_ptr());
+        for signal in Signal::ALL {
+            libc::sigaddset(ours.as_mut_ptr(), signal.number());
+        }
+        libc::pthread_sigmask(libc::SIG_UNBLOCK, ours.as_ptr(), std::ptr::null_mut());
+    }
 }
 
 #[expect(

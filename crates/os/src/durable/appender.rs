@@ -200,6 +200,25 @@ impl Appender {
         }
     }
 
+    /// Takes the present times of the file as those of our own last write: once [`Witness::Changed`] turned out to be harmless, a new hard
+    /// link or another mode, because [`Self::contents`] is still what was written.
+    ///
+    /// # Errors
+    /// The file no longer has the length we gave it ([`DurableError::Unsafe`]), or cannot be inspected.
+    pub fn acknowledge_times(&mut self) -> Result<(), DurableError> {
+        let stat = rustix::fs::fstat(&self.file)
+            .map_err(|error| DurableError::system("inspect", &self.path, error))?;
+        let stamp = Stamp::of(&stat);
+        if u64::try_from(stamp.size) != Ok(self.length) {
+            return Err(DurableError::Unsafe {
+                path: self.path.clone(),
+                why: "somebody else changed its length",
+            });
+        }
+        self.stamp = stamp;
+        Ok(())
+    }
+
     /// What the open file holds now, also after its path is gone: up to `limit` bytes from its start.
     ///
     /// # Errors

@@ -121,7 +121,7 @@ fn the_witness_sees_a_missing_and_a_replaced_file() {
 #[test]
 fn the_witness_sees_a_changed_mode() {
     let directory = tempfile::tempdir().unwrap();
-    let appender = appended(directory.path());
+    let mut appender = appended(directory.path());
     // Metadata times may be coarse: repeat until the clock of the file system has moved on.
     let deadline = crate::clock::boot_millis() + 5_000;
     while appender.unchanged().unwrap() == Witness::Same {
@@ -129,6 +129,13 @@ fn the_witness_sees_a_changed_mode() {
         assert!(crate::clock::boot_millis() < deadline);
     }
     assert_eq!(appender.unchanged().unwrap(), Witness::Changed);
+    appender.acknowledge_times().unwrap();
+    assert_eq!(appender.unchanged().unwrap(), Witness::Same);
+    fs_err::write(appender.path(), b"one\nand more").unwrap();
+    assert!(matches!(
+        appender.acknowledge_times(),
+        Err(DurableError::Unsafe { .. })
+    ));
 }
 
 #[test]

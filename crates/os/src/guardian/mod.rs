@@ -64,7 +64,7 @@ pub struct CommandSpec {
     pub argv: Vec<OsString>,
     /// The whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// The working directory, absolute.
+    /// The working directory.
     pub directory: PathBuf,
     /// What the command reads.
     pub stdin: Stdin,

@@ -80,6 +80,8 @@ impl Server {
         wake.set_nonblocking(true)?;
         signal_hook::low_level::pipe::register(libc::SIGCHLD, waker)?;
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // Should a command have stopped this guardian when the governor dies, it goes on and sees that.
+        rustix::process::set_parent_process_death_signal(Some(Signal::CONT))?;
         // A name people find in a list of processes, which may otherwise be that of a link in /proc.
         rustix::thread::set_name(c"loopexec-guard")?;
         // Neither the workspace nor a mount below it may be kept busy.
@@ -88,7 +90,10 @@ impl Server {
             .nth(2)
             .map(|path: OsString| Leaf::existing(path.into()));
         let leaf = leaf.filter(|leaf| leaf.join().is_ok());
-        socket::send(&socket, &Report::Ready.encode(), None)?;
+        let ready = Report::Ready {
+            in_group: leaf.is_some(),
+        };
+        socket::send(&socket, &ready.encode(), None)?;
         Ok(Self {
             socket,
             wake,

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -82,6 +83,12 @@ impl Guardian {
         })
     }
 
+    /// Whether the slot has a control group, so that also a command that kills its guardian and flees from this process is ended.
+    #[must_use]
+    pub fn has_group(&self) -> bool {
+        self.link.as_ref().is_some_and(|link| link.leaf.is_some())
+    }
+
     /// How what escapes its session is ended: `subreaper+cgroup` with a control group of its own, else `subreaper`.
     #[must_use]
     pub fn containment(&self) -> &'static str {
@@ -112,7 +119,8 @@ impl Guardian {
         let request = Request::Run(RunRequest {
             argv: command.argv.clone(),
             env: command.env.clone(),
-            directory: command.directory.clone(),
+            directory: std::path::absolute(&command.directory)
+                .unwrap_or_else(|_| command.directory.clone()),
         });
         let frame = request.encode();
         if frame.len() > MAX_FRAME {
@@ -202,6 +210,7 @@ impl Link {
             .map_err(|error| failed(error.into()))?;
         let mut command = Command::new(&options.program);
         command
+            .arg0("loopexec-guardian")
             .arg(ARGUMENT)
             .args(leaf.as_ref().map(Leaf::path))
             .env_clear();
@@ -226,7 +235,10 @@ impl Link {
             frames: Frames::default(),
             received: Vec::new(),
         };
-        if link.wait_until_ready() {
+        if let Some(in_group) = link.wait_until_ready() {
+            if !in_group {
+                link.leaf.take().iter().for_each(Leaf::remove);
+            }
             return Ok(link);
         }
         link.kill_guardian();
@@ -237,18 +249,21 @@ impl Link {
         })
     }
 
-    fn wait_until_ready(&mut self) -> bool {
-        let give_up = boot_millis() + READY_MILLIS;
+    /// Waits for the guardian's first word: whether it is in its group. `None`: it has ended or says nothing.
+    fn wait_until_ready(&mut self) -> Option<bool> {
+        let give_up = boot_millis().saturating_add(READY_MILLIS);
         loop {
-            match self.receive() {
-                Incoming::Reports(reports) if reports.contains(&Report::Ready) => return true,
-                Incoming::Reports(_) => {}
-                Incoming::Lost => return false,
-            }
-            let Some(left) = give_up.checked_sub(boot_millis()).filter(|left| *left > 0) else {
-                return false;
+            let Incoming::Reports(reports) = self.receive() else {
+                return None;
             };
+            if let Some(Report::Ready { in_group }) = reports.first() {
+                return Some(*in_group);
+            }
+            let left = give_up
+                .checked_sub(boot_millis())
+                .filter(|left| *left > 0)?;
             let mut waiting = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
+            // Too early a return only makes one round more.
             let _ = rustix::event::poll(&mut waiting, Some(&watch::timespec(left)));
         }
     }
@@ -288,17 +303,18 @@ impl Link {
         let _ = self.child.kill();
     }
 
+    /// Whether the other end of the socket is closed. A late answer that nobody read is no end.
     fn has_ended(&self) -> bool {
         let mut socket = [PollFd::from_borrowed_fd(self.socket.as_fd(), PollFlags::IN)];
-        let outcome = rustix::event::poll(
+        let polled = rustix::event::poll(
             &mut socket,
             Some(&Timespec {
                 tv_sec: 0,
                 tv_nsec: 0,
             }),
         );
-        // Between two commands the guardian says nothing; what can be read is the end.
-        outcome.is_ok_and(|ready| ready > 0)
+        let [socket] = socket;
+        polled.is_err() || socket.revents().intersects(PollFlags::HUP | PollFlags::ERR)
     }
 
     /// Ends everything of a guardian that is lost: its group where there is one, and the orphans that came back to this process.

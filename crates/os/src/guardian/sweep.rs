@@ -3,7 +3,7 @@
 //! It must not know why the tree has to end. The proof is `wait4` answering `ECHILD`: to a subreaper every orphan comes back, whatever
 //! session or group it made for itself. The lists in `/proc` only say whom to signal.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -124,14 +124,14 @@ impl Sweep<'_> {
     ) -> (Vec<String>, u32) {
         let started = boot_millis();
         let (mut last_progress, mut last_sign, mut names, mut round) =
-            (started, started, Vec::new(), 0_u32);
+            (started, started, BTreeMap::new(), 0_u32);
         loop {
             if let Some(wake) = self.wake {
                 signals::drain(wake);
             }
             let before = tally.reaped;
             if !reap(self.scope, self.main, tally, true) {
-                return (names, 0);
+                return (names.into_values().collect(), 0);
             }
             let now = boot_millis();
             if tally.reaped != before {
@@ -140,7 +140,9 @@ impl Sweep<'_> {
             let targets = self.targets();
             self.note_names(&targets, &mut names);
             if now - last_progress >= HOPELESS_MILLIS || now - started >= LONGEST_MILLIS {
-                return (names, u32::try_from(targets.len()).unwrap_or(u32::MAX));
+                // Also when nobody can be listed: the kernel has just said that there is somebody.
+                let alive = u32::try_from(targets.len().max(1)).unwrap_or(u32::MAX);
+                return (names.into_values().collect(), alive);
             }
             self.kill(targets, round);
             round = round.saturating_add(1);
@@ -205,12 +207,14 @@ impl Sweep<'_> {
         targets
     }
 
-    fn note_names(&self, targets: &[Pid], names: &mut Vec<String>) {
+    fn note_names(&self, targets: &[Pid], names: &mut BTreeMap<Pid, String>) {
         for pid in targets.iter().filter(|pid| Some(**pid) != self.main) {
             if names.len() >= MAX_NAMES {
                 return;
             }
-            names.extend(process::name(*pid));
+            if let Some(name) = process::name(*pid) {
+                names.entry(*pid).or_insert(name);
+            }
         }
     }
 

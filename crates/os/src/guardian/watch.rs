@@ -257,7 +257,7 @@ impl<'a> Watch<'a> {
                 *give_up_at = now.saturating_add(GUARDIAN_PATIENCE_MILLIS);
             }
             match report {
-                Report::Ready | Report::Sweeping => {}
+                Report::Ready { .. } | Report::Sweeping => {}
                 Report::NotStarted { errno, directory } => {
                     self.exit = Some(Exit::NotStarted {
                         errno,

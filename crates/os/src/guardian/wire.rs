@@ -56,7 +56,10 @@ pub(super) struct Swept {
 /// From the guardian.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Report {
-    Ready,
+    /// At work; whether it is in the control group made for it.
+    Ready {
+        in_group: bool,
+    },
     /// The program, or (`directory`) its working directory, could not be used.
     NotStarted {
         errno: i32,
@@ -129,7 +132,10 @@ impl Report {
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut frame = Frame::default();
         match self {
-            Self::Ready => frame.byte(1),
+            Self::Ready { in_group } => {
+                frame.byte(1);
+                frame.byte(u8::from(*in_group));
+            }
             Self::NotStarted { errno, directory } => {
                 frame.byte(2);
                 frame.signed(*errno);
@@ -162,7 +168,9 @@ impl Report {
     pub(super) fn decode(body: &[u8]) -> Result<Self, WireError> {
         let mut fields = Fields(body);
         let report = match fields.byte()? {
-            1 => Self::Ready,
+            1 => Self::Ready {
+                in_group: fields.byte()? != 0,
+            },
             2 => Self::NotStarted {
                 errno: fields.signed()?,
                 directory: fields.byte()? != 0,
@@ -354,7 +362,7 @@ mod tests {
                 })
             });
         prop_oneof![
-            Just(Report::Ready),
+            any::<bool>().prop_map(|in_group| Report::Ready { in_group }),
             Just(Report::Sweeping),
             (any::<i32>(), any::<bool>())
                 .prop_map(|(errno, directory)| Report::NotStarted { errno, directory }),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use loopexec_os::clock::boot_millis;
-use loopexec_os::guardian::{Exit, Guardian, Interruption};
+use loopexec_os::guardian::{Activity, Exit, Guardian, Interruption, Observer, Stream};
 
 use crate::support::{
     PATIENCE_MILLIS, Tag, Tests, guardian, guardian_without_cgroup, limits, run, text,
@@ -54,6 +54,10 @@ pub(crate) const TESTS: Tests = &[
     (
         "dropping_the_slot_leaves_no_guardian",
         dropping_the_slot_leaves_no_guardian,
+    ),
+    (
+        "a_stream_held_by_a_foreign_process_is_not_waited_for",
+        a_stream_held_by_a_foreign_process_is_not_waited_for,
     ),
     (
         "two_slots_leave_each_others_orphans_alone",
@@ -163,7 +167,7 @@ fn a_child_has_its_grace_when_the_command_itself_is_gone() {
     both(|guardian, tag| {
         let mut limits = limits();
         limits.timeout = Some(Duration::from_millis(400));
-        let script = "sh -c 'trap \"sleep 0.3; echo cleaned; exit\" TERM; while :; do sleep 0.05; done' & wait";
+        let script = "setsid sh -c 'trap \"sleep 0.3; echo cleaned; exit\" TERM; while :; do sleep 0.05; done' & wait";
         let ended = run(guardian, &tag.shell(script), &limits);
         assert_eq!(
             (ended.exit, text(&ended.stdout.head)),
@@ -228,6 +232,30 @@ fn dropping_the_slot_leaves_no_guardian() {
     assert!(loopexec_os::process::is_alive(process));
     drop(guardian);
     assert!(!loopexec_os::process::is_alive(process));
+}
+
+/// Opens the writing end of the command's output, like a foreign server that was handed the descriptor.
+#[derive(Default)]
+struct Holder(Option<fs_err::File>);
+
+impl Observer for Holder {
+    fn output(&mut self, _: Stream, bytes: &[u8]) {
+        let path = format!("/proc/{}/fd/1", text(bytes).trim());
+        self.0 = Some(fs_err::OpenOptions::new().write(true).open(path).unwrap());
+    }
+
+    fn tick(&mut self, _: &Activity) {}
+}
+
+fn a_stream_held_by_a_foreign_process_is_not_waited_for() {
+    let mut holder = Holder::default();
+    let command = Tag::new().shell("echo $$; sleep 0.5");
+    let ended = guardian().run(&command, &limits(), &mut holder).unwrap();
+    assert!(holder.0.is_some());
+    assert_eq!(
+        (ended.exit, ended.stdout.held_open, ended.stderr.held_open),
+        (Exit::Code(0), true, false)
+    );
 }
 
 fn two_slots_leave_each_others_orphans_alone() {

@@ -1,9 +1,10 @@
 //! Commands that fork much, kill their guardian, or outlive their governor.
 
-use std::path::Path;
 use std::time::Duration;
 
 use loopexec_os::guardian::{Exit, Guardian, Interruption};
+use loopexec_os::process::{Pid, is_alive};
+use rustix::process::Signal;
 
 use crate::helper::{self, GOVERNOR};
 use crate::support::{
@@ -42,6 +43,18 @@ pub(crate) const TESTS: Tests = &[
     (
         "a_guardian_killed_between_two_commands_is_replaced",
         a_guardian_killed_between_two_commands_is_replaced,
+    ),
+    (
+        "a_killed_governor_wakes_a_stopped_guardian",
+        a_killed_governor_wakes_a_stopped_guardian,
+    ),
+    (
+        "what_a_dead_governor_and_a_dead_guardian_left_is_ended_by_the_next_start",
+        the_next_start_ends_what_is_left,
+    ),
+    (
+        "a_slot_says_whether_it_has_a_group",
+        a_slot_says_whether_it_has_a_group,
     ),
     (
         "a_killed_governor_leaves_nothing_alive",
@@ -156,41 +169,109 @@ fn a_guardian_killed_between_two_commands_is_replaced() {
         let pid: i32 = text(&ended.stdout.head).trim().parse().unwrap();
         let target = rustix::process::Pid::from_raw(pid).unwrap();
         rustix::process::kill_process(target, rustix::process::Signal::KILL).unwrap();
-        let process = loopexec_os::process::Pid(pid.cast_unsigned());
-        wait_until("the guardian is dead", || {
-            !loopexec_os::process::is_alive(process)
-        });
+        let process = Pid(pid.cast_unsigned());
+        wait_until("the guardian is dead", || !is_alive(process));
         let ended = run(&mut guardian, &Tag::new().shell("echo $PPID"), &limits());
         assert_eq!(ended.exit, Exit::Code(0));
         assert_ne!(text(&ended.stdout.head).trim(), pid.to_string());
     }
 }
 
-fn a_killed_governor_leaves_nothing_alive() {
-    for cgroup in ["cgroup", "lists"] {
-        let tag = Tag::new();
-        let directory = tempfile::tempdir().unwrap();
-        let ready = directory.path().join("ready");
-        let script = format!(
-            "trap '' TERM HUP INT; (setsid sh -c 'sleep 1000 & wait' &); (sleep 1000 &); setsid sleep 1000 & echo $PPID > {0}.tmp; mv {0}.tmp {0}; wait",
-            ready.display()
-        );
-        let mut governor = helper::command(GOVERNOR, &[&script, "1000", cgroup])
+/// A governor that runs a command, and the directory in which the command says something by a file.
+struct Prey {
+    governor: std::process::Child,
+    tag: Tag,
+    directory: tempfile::TempDir,
+}
+
+impl Prey {
+    /// `@` in the script stands for the directory.
+    fn start(script: &str, cgroup: &str) -> Self {
+        let (tag, directory) = (Tag::new(), tempfile::tempdir().unwrap());
+        let script = script.replace('@', directory.path().to_str().unwrap());
+        let governor = helper::command(GOVERNOR, &[&script, "1000", cgroup])
             .env("OS_TEST_CHILD_TAG", tag.text())
             .spawn()
             .unwrap();
-        wait_until("the command runs", || Path::new(&ready).exists());
-        let guardian: u32 = fs_err::read_to_string(&ready)
+        Self {
+            governor,
+            tag,
+            directory,
+        }
+    }
+
+    /// Waits for the file and reads the number in it.
+    fn said(&self) -> u32 {
+        let path = self.directory.path().join("said");
+        wait_until("the command says it", || path.exists());
+        fs_err::read_to_string(path)
             .unwrap()
             .trim()
             .parse()
-            .unwrap();
-        assert!(tag.alive().len() >= 3);
-        governor.kill().unwrap();
-        governor.wait().unwrap();
-        wait_until("all of it is gone", || tag.alive().is_empty());
-        wait_until("the guardian is gone", || {
-            !loopexec_os::process::is_alive(loopexec_os::process::Pid(guardian))
-        });
+            .unwrap()
     }
+
+    fn kill_governor(&mut self) {
+        self.governor.kill().unwrap();
+        self.governor.wait().unwrap();
+    }
+}
+
+const SAY_GUARDIAN: &str = "echo $PPID > @/new; mv @/new @/said";
+
+fn a_killed_governor_leaves_nothing_alive() {
+    for cgroup in ["cgroup", "lists"] {
+        let script = format!(
+            "trap '' TERM HUP INT; (setsid sh -c 'sleep 1000 & wait' &); (sleep 1000 &); setsid sleep 1000 & {SAY_GUARDIAN}; wait"
+        );
+        let mut prey = Prey::start(&script, cgroup);
+        let guardian = Pid(prey.said());
+        assert!(prey.tag.alive().len() >= 3);
+        prey.kill_governor();
+        wait_until("all of it is gone", || prey.tag.alive().is_empty());
+        wait_until("the guardian is gone", || !is_alive(guardian));
+    }
+}
+
+fn a_killed_governor_wakes_a_stopped_guardian() {
+    let mut prey = Prey::start(&format!("{SAY_GUARDIAN}; exec sleep 1000"), "lists");
+    let guardian = prey.said();
+    let governor = prey.governor.id();
+    // Stopped first, the governor does not wake its guardian at the next tick.
+    send(governor, Signal::STOP);
+    send(guardian, Signal::STOP);
+    prey.kill_governor();
+    wait_until("all of it is gone", || prey.tag.alive().is_empty());
+    wait_until("the guardian is gone", || !is_alive(Pid(guardian)));
+}
+
+fn the_next_start_ends_what_is_left() {
+    if !guardian().has_group() {
+        // Without a group nobody can know afterwards whose they were: a limit that is stated.
+        return;
+    }
+    let mut prey = Prey::start(
+        &format!("(setsid sleep 1000 &); {SAY_GUARDIAN}; exec sleep 1000"),
+        "cgroup",
+    );
+    let guardian = prey.said();
+    // Stopped first, the governor does not see its guardian die, and ends nothing itself.
+    send(prey.governor.id(), Signal::STOP);
+    send(guardian, Signal::KILL);
+    wait_until("the guardian is dead", || !is_alive(Pid(guardian)));
+    // As long as the governor exists its group is not stale, whatever other slots start meanwhile.
+    drop(self::guardian());
+    assert!(!prey.tag.alive().is_empty());
+    prey.kill_governor();
+    drop(self::guardian());
+    wait_until("all of it is gone", || prey.tag.alive().is_empty());
+}
+
+fn send(pid: u32, signal: Signal) {
+    let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+    rustix::process::kill_process(pid, signal).unwrap();
+}
+
+fn a_slot_says_whether_it_has_a_group() {
+    assert!(!guardian_without_cgroup().has_group());
 }
