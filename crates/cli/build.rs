@@ -2,18 +2,31 @@
 
 use std::process::Command;
 
-#[expect(clippy::disallowed_methods, reason = "a build script asks git and rustc, and nothing supervises it")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a build script asks git and rustc, and nothing supervises it"
+)]
 fn ask(program: &str, arguments: &[&str]) -> Option<String> {
     let output = Command::new(program).args(arguments).output().ok()?;
-    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    output
+        .status
+        .success()
+        .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-#[expect(clippy::disallowed_methods, reason = "cargo tells a build script everything through the environment")]
-#[expect(clippy::print_stdout, reason = "cargo reads a build script's standard output")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo tells a build script everything through the environment"
+)]
+#[expect(
+    clippy::print_stdout,
+    reason = "cargo reads a build script's standard output"
+)]
 fn main() {
     let variable = |name: &str| std::env::var(name).unwrap_or_default();
     let commit = ask("git", &["rev-parse", "HEAD"]).unwrap_or_else(|| "unknown".to_owned());
-    let dirty = ask("git", &["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
+    let dirty = ask("git", &["status", "--porcelain", "--untracked-files=no"])
+        .is_some_and(|text| !text.is_empty());
     let rustc = ask(&variable("RUSTC"), &["--version"]).unwrap_or_else(|| "unknown".to_owned());
     println!("cargo::rustc-env=LOOPEXEC_COMMIT={commit}");
     println!("cargo::rustc-env=LOOPEXEC_DIRTY={dirty}");

@@ -43,7 +43,9 @@ impl FromStr for Span {
                 .ok_or_else(refused)?;
             rest = next;
         }
-        Ok(Self { millis: sign * millis })
+        Ok(Self {
+            millis: sign * millis,
+        })
     }
 }
 
@@ -63,13 +65,30 @@ mod tests {
             ("0s", 0),
             ("-5s", -5_000),
         ] {
-            assert_eq!(text.parse::<Span>().map(|span| span.millis), Ok(millis), "{text}");
+            assert_eq!(
+                text.parse::<Span>().map(|span| span.millis),
+                Ok(millis),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn anything_else_is_refused() {
-        for text in ["", "-", "5", "s", "1.5s", "5 s", "5S", "30m1h", "1s1s", "1d", "9223372036854775807h", "1é"] {
+        for text in [
+            "",
+            "-",
+            "5",
+            "s",
+            "1.5s",
+            "5 s",
+            "5S",
+            "30m1h",
+            "1s1s",
+            "1d",
+            "9223372036854775807h",
+            "1é",
+        ] {
             assert!(text.parse::<Span>().is_err(), "{text}");
         }
     }

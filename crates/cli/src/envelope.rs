@@ -75,6 +75,12 @@ pub(crate) struct Envelope {
 /// The typed block of a command.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 pub(crate) struct Block {
+    /// `init`: the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) initialized: Option<String>,
+    /// `run --dry-run`: what would run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) plan: Option<crate::command::Plan>,
     /// `status`: where a run stands.
     #[serde(rename = "state", skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<Box<loopexec_engine::snapshot::StateView>>,
@@ -92,7 +98,12 @@ pub(crate) use crate::command::blocks as command_blocks;
 impl Envelope {
     /// An object with this status.
     pub(crate) fn new(status: &'static str) -> Self {
-        Self { tool: "loopexec", version: VERSION, status, ..Self::default() }
+        Self {
+            tool: "loopexec",
+            version: VERSION,
+            status,
+            ..Self::default()
+        }
     }
 
     /// A path as the envelope writes it.

@@ -41,7 +41,11 @@ impl CliError {
     pub(crate) fn lines(&self) -> Vec<String> {
         match self {
             Self::Usage(text) => {
-                let first = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("usage error");
+                let first = text
+                    .lines()
+                    .map(str::trim)
+                    .find(|line| !line.is_empty())
+                    .unwrap_or("usage error");
                 vec![first.trim_start_matches("error: ").to_owned()]
             }
             Self::Failed(failure) => {

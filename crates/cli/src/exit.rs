@@ -76,7 +76,9 @@ fn wants_json(words: &[OsString]) -> bool {
 fn attempt(words: &[OsString]) -> Result<Answer, CliError> {
     let arguments = match Arguments::try_parse_from(words) {
         Ok(arguments) => arguments,
-        Err(error) if error.use_stderr() => return Err(CliError::Usage(error.render().to_string())),
+        Err(error) if error.use_stderr() => {
+            return Err(CliError::Usage(error.render().to_string()));
+        }
         Err(error) => return Ok(Answer::text(error.render().to_string())),
     };
     let signals = Signals::install()

@@ -30,7 +30,9 @@ impl Invocation {
 
     /// The person's home.
     pub(crate) fn home(&self) -> Option<PathBuf> {
-        self.variable("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
+        self.variable("HOME")
+            .map(PathBuf::from)
+            .filter(|home| home.is_absolute())
     }
 
     /// `$XDG_STATE_HOME`, or `~/.local/state`.
@@ -52,21 +54,27 @@ impl Invocation {
 
     /// The person's own ignore file of git, where git looks without being told.
     pub(crate) fn excludes_file(&self) -> Option<PathBuf> {
-        self.config_home().map(|config| config.join("git/ignore")).filter(|file| file.is_file())
+        self.config_home()
+            .map(|config| config.join("git/ignore"))
+            .filter(|file| file.is_file())
     }
 
     /// The run that a work command of this program was started for, if any.
     pub(crate) fn inside_run(&self) -> Option<String> {
-        self.variable("LOOPEXEC_RUN_ID").map(|id| id.to_string_lossy().into_owned())
+        self.variable("LOOPEXEC_RUN_ID")
+            .map(|id| id.to_string_lossy().into_owned())
     }
 
     /// The workspace named on the command line, or the current directory: canonical, and a directory.
     pub(crate) fn workdir(&self, given: Option<&Path>) -> Result<PathBuf, Failure> {
         let path = given.unwrap_or_else(|| Path::new("."));
         let refused = |why: &dyn std::fmt::Display| {
-            Failure::workspace(format!("cannot use the workspace {}: {why}", path.display()))
-                .because("workdir_missing")
-                .hint("name an existing directory with --workdir")
+            Failure::workspace(format!(
+                "cannot use the workspace {}: {why}",
+                path.display()
+            ))
+            .because("workdir_missing")
+            .hint("name an existing directory with --workdir")
         };
         let canonical = fs_err::canonicalize(path).map_err(|error| refused(&error))?;
         if canonical.is_dir() {
@@ -79,7 +87,8 @@ impl Invocation {
     /// The layout of the workspace named on the command line.
     pub(crate) fn layout(&self, given: Option<&Path>) -> Result<Layout, Failure> {
         let state_home = self.state_home();
-        self.workdir(given).map(|workdir| Layout::new(&workdir, state_home.as_deref()))
+        self.workdir(given)
+            .map(|workdir| Layout::new(&workdir, state_home.as_deref()))
     }
 
     /// Whether a person may be looking at standard error.

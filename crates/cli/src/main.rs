@@ -16,7 +16,10 @@ mod ui;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if std::env::args_os().nth(1).is_some_and(|first| first == loopexec_os::guardian::ARGUMENT) {
+    if std::env::args_os()
+        .nth(1)
+        .is_some_and(|first| first == loopexec_os::guardian::ARGUMENT)
+    {
         loopexec_os::guardian::guardian_main();
     }
     exit::run()

@@ -13,6 +13,7 @@ pub mod git;
 pub mod heartbeat;
 pub mod layout;
 pub mod log;
+pub mod recorded;
 pub mod redact;
 pub mod run;
 pub mod runs;

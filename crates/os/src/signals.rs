@@ -174,7 +174,10 @@ impl Subscription {
     /// # Errors
     /// The descriptor cannot be waited on.
     pub fn wait(&self) -> io::Result<()> {
-        let mut waited = [rustix::event::PollFd::new(&self.reader, rustix::event::PollFlags::IN)];
+        let mut waited = [rustix::event::PollFd::new(
+            &self.reader,
+            rustix::event::PollFlags::IN,
+        )];
         match rustix::event::poll(&mut waited, None) {
             Ok(_) | Err(Errno::INTR) => {
                 self.drain();

@@ -7,7 +7,8 @@ use std::{collections::BTreeSet, ffi::OsString, path::PathBuf, time::Duration};
 use loopexec_core::{
     digest::Digest,
     event::{
-        Check, CommandEnd, CommandMark, CommandPhase, CommandStart, Event, Exec, LeftProcesses, VerdictBasis,
+        Check, CommandEnd, CommandMark, CommandPhase, CommandStart, Event, Exec, LeftProcesses,
+        VerdictBasis,
     },
     halt::FailureCause,
     judge,
@@ -16,7 +17,10 @@ use loopexec_core::{
 use loopexec_formats::report::{Limits as CollectorLimits, collector};
 use loopexec_os::{
     durable::{PRIVATE_FILE, SyncMode, create_private_directory, replace_file},
-    guardian::{CommandSpec, Ended, Exit, GuardianError, Guardian, GuardianOptions, Interruption, Limits, Stdin},
+    guardian::{
+        CommandSpec, Ended, Exit, Guardian, GuardianError, GuardianOptions, Interruption, Limits,
+        Stdin,
+    },
 };
 
 use super::{
@@ -35,7 +39,11 @@ use crate::{
 const TICK: Duration = Duration::from_millis(250);
 
 /// Runs the command of a phase and records everything about it.
-pub(super) fn run(session: &mut Session, phase: CommandPhase, watcher: &mut dyn Watcher) -> Result<(), Failure> {
+pub(super) fn run(
+    session: &mut Session,
+    phase: CommandPhase,
+    watcher: &mut dyn Watcher,
+) -> Result<(), Failure> {
     let before = (phase == CommandPhase::Check)
         .then(|| session.content.as_mut()?.before_check())
         .flatten();
@@ -66,7 +74,10 @@ pub(super) fn run(session: &mut Session, phase: CommandPhase, watcher: &mut dyn 
 }
 
 /// What the command of a phase sees.
-fn environment(session: &mut Session, phase: CommandPhase) -> Result<Vec<(OsString, OsString)>, Failure> {
+fn environment(
+    session: &mut Session,
+    phase: CommandPhase,
+) -> Result<Vec<(OsString, OsString)>, Failure> {
     let state = session.state()?;
     let directory = session.layout.run_directory(&state.run_id);
     if phase == CommandPhase::Exec {
@@ -79,18 +90,29 @@ fn environment(session: &mut Session, phase: CommandPhase) -> Result<Vec<(OsStri
             ("LOOPEXEC_WORKDIR", session.layout.workdir().into()),
             ("LOOPEXEC_FEEDBACK", path.clone().into()),
         ];
-        replace_file(&path, &session.redactor.redact(&bytes), PRIVATE_FILE, SyncMode::None)
-            .map_err(|error| Failure::internal(chain(&error)).because("feedback_write_failed"))?;
+        replace_file(
+            &path,
+            &session.redactor.redact(&bytes),
+            PRIVATE_FILE,
+            SyncMode::None,
+        )
+        .map_err(|error| Failure::internal(chain(&error)).because("feedback_write_failed"))?;
         return Ok(with(&session.work_environment, told));
     }
     let report = directory.join("report");
     let _ = fs_err::remove_dir_all(&report);
     create_private_directory(&report)
         .map_err(|error| Failure::internal(chain(&error)).because("report_directory_failed"))?;
-    Ok(with(&session.check_environment, [("LOOPEXEC_REPORT_DIR", report.into())]))
+    Ok(with(
+        &session.check_environment,
+        [("LOOPEXEC_REPORT_DIR", report.into())],
+    ))
 }
 
-fn with<const N: usize>(base: &[(OsString, OsString)], more: [(&str, OsString); N]) -> Vec<(OsString, OsString)> {
+fn with<const N: usize>(
+    base: &[(OsString, OsString)],
+    more: [(&str, OsString); N],
+) -> Vec<(OsString, OsString)> {
     let mut environment = base.to_vec();
     environment.retain(|(name, _)| !more.iter().any(|(told, _)| name == told));
     environment.extend(more.into_iter().map(|(name, value)| (name.into(), value)));
@@ -133,7 +155,9 @@ fn supervise(
         latest: Vec::new(),
         pulse_failed: false,
     };
-    let ended = guardian.run(&spec, &limits, &mut listening).map_err(|error| unsupervised(&error))?;
+    let ended = guardian
+        .run(&spec, &limits, &mut listening)
+        .map_err(|error| unsupervised(&error))?;
     let code = match ended.exit {
         Exit::Code(code) => code,
         Exit::Signal(_) | Exit::NotStarted { .. } | Exit::Unknown => -1,
@@ -144,7 +168,8 @@ fn supervise(
 }
 
 pub(super) fn start_guardian(session: &Session) -> Result<Guardian, Failure> {
-    Guardian::start(GuardianOptions::this_program(), &session.signals).map_err(|error| unsupervised(&error))
+    Guardian::start(GuardianOptions::this_program(), &session.signals)
+        .map_err(|error| unsupervised(&error))
 }
 
 pub(super) fn unsupervised(error: &GuardianError) -> Failure {
@@ -175,8 +200,16 @@ fn limits(session: &Session) -> Result<(Limits, bool), Failure> {
         (Some(_), None) => true,
         (None, _) => false,
     };
-    let timeout = if by_deadline { left } else { state.policy.command_timeout_ms };
-    let grace = if session.signals.interrupts() > 1 { RunMillis(0) } else { state.policy.terminate_grace_ms };
+    let timeout = if by_deadline {
+        left
+    } else {
+        state.policy.command_timeout_ms
+    };
+    let grace = if session.signals.interrupts() > 1 {
+        RunMillis(0)
+    } else {
+        state.policy.terminate_grace_ms
+    };
     let limits = Limits {
         timeout: timeout.map(millis),
         idle: state.policy.idle_timeout_ms.map(millis),
@@ -188,11 +221,13 @@ fn limits(session: &Session) -> Result<(Limits, bool), Failure> {
 
 fn taking(session: &Session, phase: CommandPhase) -> Result<Taking, Failure> {
     Ok(match phase {
-        CommandPhase::Exec => {
-            Taking::Plain(Box::new((Plain::new(&session.redactor), Plain::new(&session.redactor))))
-        }
+        CommandPhase::Exec => Taking::Plain(Box::new((
+            Plain::new(&session.redactor),
+            Plain::new(&session.redactor),
+        ))),
         CommandPhase::Check => {
-            let settings = fingerprint_settings(session.layout.workdir(), &session.check_environment);
+            let settings =
+                fingerprint_settings(session.layout.workdir(), &session.check_environment);
             let fingerprint = Fingerprint::new(&session.redactor, &settings)
                 .map_err(|error| Failure::internal(chain(&error)).because("defect"))?;
             Taking::Fingerprint(Box::new(fingerprint))
@@ -202,7 +237,10 @@ fn taking(session: &Session, phase: CommandPhase) -> Result<Taking, Failure> {
 }
 
 /// What the stable normaliser is told: the newest version, the workspace, and where temporary files are.
-pub(crate) fn fingerprint_settings(workdir: &std::path::Path, environment: &[(OsString, OsString)]) -> Settings {
+pub(crate) fn fingerprint_settings(
+    workdir: &std::path::Path,
+    environment: &[(OsString, OsString)],
+) -> Settings {
     let temporary = environment
         .iter()
         .filter(|(name, _)| name == "TMPDIR")
@@ -230,9 +268,12 @@ fn end_of(
     };
     let not_runnable = match phase {
         CommandPhase::Exec => FailureCause::WorkCommandNotRunnable,
-        CommandPhase::Check | CommandPhase::Failures | CommandPhase::Integrity => FailureCause::CheckNotRunnable,
+        CommandPhase::Check | CommandPhase::Failures | CommandPhase::Integrity => {
+            FailureCause::CheckNotRunnable
+        }
     };
-    let cause = interruption(ended, by_deadline).or_else(|| unstarted.is_some().then_some(not_runnable));
+    let cause =
+        interruption(ended, by_deadline).or_else(|| unstarted.is_some().then_some(not_runnable));
     let mut end = CommandEnd {
         phase,
         exit_code,
@@ -272,7 +313,10 @@ fn collected(ended: &Ended) -> Result<BTreeSet<String>, String> {
         return Err("it printed to standard error, so its list cannot be believed".to_owned());
     }
     if ended.stdout.truncated {
-        return Err(format!("its output of {} bytes is longer than a list may be", ended.stdout.total));
+        return Err(format!(
+            "its output of {} bytes is longer than a list may be",
+            ended.stdout.total
+        ));
     }
     let bytes = ended.stdout.clone().into_bytes();
     collector::parse(&bytes, &CollectorLimits::COLLECTOR)
@@ -290,7 +334,12 @@ fn interruption(ended: &Ended, by_deadline: bool) -> Option<FailureCause> {
 }
 
 /// The event that says why the governor ended a command.
-fn marks(session: &mut Session, phase: CommandPhase, ended: &Ended, by_deadline: bool) -> Result<(), Failure> {
+fn marks(
+    session: &mut Session,
+    phase: CommandPhase,
+    ended: &Ended,
+    by_deadline: bool,
+) -> Result<(), Failure> {
     let Some(cause) = interruption(ended, by_deadline) else {
         return Ok(());
     };
@@ -298,8 +347,16 @@ fn marks(session: &mut Session, phase: CommandPhase, ended: &Ended, by_deadline:
         Some(Interruption::Cancelled(signal)) => Some(signal.number()),
         Some(Interruption::Deadline | Interruption::Idle) | None => None,
     };
-    let mark = CommandMark { phase: Some(phase), cause, signal };
-    let event = if signal.is_some() { Event::CommandCancelled(mark) } else { Event::CommandTimeout(mark) };
+    let mark = CommandMark {
+        phase: Some(phase),
+        cause,
+        signal,
+    };
+    let event = if signal.is_some() {
+        Event::CommandCancelled(mark)
+    } else {
+        Event::CommandTimeout(mark)
+    };
     session.record(event, false)
 }
 
@@ -312,8 +369,17 @@ fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
         }
         let bytes = captured.clone().into_bytes();
         let redacted = session.redactor.redact(&bytes);
-        let tail = redacted.get(redacted.len().saturating_sub(TAIL_BYTES / 2)..).unwrap_or_default();
-        text.extend_from_slice(format!("--- {name}: the last {} of {} bytes\n", tail.len(), captured.total).as_bytes());
+        let tail = redacted
+            .get(redacted.len().saturating_sub(TAIL_BYTES / 2)..)
+            .unwrap_or_default();
+        text.extend_from_slice(
+            format!(
+                "--- {name}: the last {} of {} bytes\n",
+                tail.len(),
+                captured.total
+            )
+            .as_bytes(),
+        );
         text.extend_from_slice(tail);
         text.push(b'\n');
     }
@@ -331,7 +397,10 @@ fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
 
 fn diagnostics_path(session: &Session, phase: CommandPhase) -> Option<PathBuf> {
     let state = session.receipt.state()?;
-    let directory = session.layout.run_directory(&state.run_id).join("diagnostics");
+    let directory = session
+        .layout
+        .run_directory(&state.run_id)
+        .join("diagnostics");
     create_private_directory(&directory).ok()?;
     Some(directory.join(format!("{:06}-{}.log", state.iteration, phase.name())))
 }
@@ -342,7 +411,11 @@ fn exec(session: &mut Session, end: &CommandEnd, taken: Taken) -> Result<(), Fai
         Taken::Fingerprint(_) | Taken::Nothing => (Digest::of(b""), Digest::of(b"")),
     };
     session.record(
-        Event::Exec(Exec { exit_code: end.exit_code, stdout_sha256, stderr_sha256 }),
+        Event::Exec(Exec {
+            exit_code: end.exit_code,
+            stdout_sha256,
+            stderr_sha256,
+        }),
         false,
     )
 }
@@ -383,7 +456,14 @@ fn check(
         tests: None,
         delta: None,
     };
-    session.record(if at_t0 { Event::Baseline(check) } else { Event::Check(check) }, false)
+    session.record(
+        if at_t0 {
+            Event::Baseline(check)
+        } else {
+            Event::Check(check)
+        },
+        false,
+    )
 }
 
 /// A digest that another part of this program has just printed as hexadecimal.

@@ -73,37 +73,64 @@ pub(crate) fn workspace_config(
     }
 }
 
-pub(crate) fn search_path(environment: &[(std::ffi::OsString, std::ffi::OsString)]) -> Option<&OsStr> {
-    environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+pub(crate) fn search_path(
+    environment: &[(std::ffi::OsString, std::ffi::OsString)],
+) -> Option<&OsStr> {
+    environment
+        .iter()
+        .find(|(name, _)| name == "PATH")
+        .map(|(_, value)| value.as_os_str())
 }
 
 impl Content {
     /// Takes the workspace into care and keeps what is there.
-    pub(super) fn begin(config: &RunConfig, layout: &Layout) -> Result<(Self, Snapshot, Option<GitHead>), ContentError> {
+    pub(super) fn begin(
+        config: &RunConfig,
+        layout: &Layout,
+    ) -> Result<(Self, Snapshot, Option<GitHead>), ContentError> {
         let path = search_path(&config.environment);
         let excludes = config.excludes_file.clone();
-        let (workspace, baseline) = Workspace::begin(workspace_config(layout, &config.run_id, path, excludes))?;
+        let (workspace, baseline) =
+            Workspace::begin(workspace_config(layout, &config.run_id, path, excludes))?;
         let head = workspace.repository().map(|_| GitHead {
             head: baseline.head.map(|id| id.to_string()),
             dirty: baseline.dirty,
         });
         let snapshot = t0(&baseline);
-        Ok((Self { workspace, artefacts: BTreeSet::new() }, snapshot, head))
+        Ok((
+            Self {
+                workspace,
+                artefacts: BTreeSet::new(),
+            },
+            snapshot,
+            head,
+        ))
     }
 
     /// Takes the workspace of a recorded run up again; `artefacts` are those of its last check.
-    pub(super) fn reopen(config: &RunConfig, layout: &Layout, artefacts: &[String]) -> Result<Self, ContentError> {
+    pub(super) fn reopen(
+        config: &RunConfig,
+        layout: &Layout,
+        artefacts: &[String],
+    ) -> Result<Self, ContentError> {
         let path = search_path(&config.environment);
         let excludes = config.excludes_file.clone();
-        let (workspace, _) = Workspace::resume(workspace_config(layout, &config.run_id, path, excludes))?;
-        Ok(Self { workspace, artefacts: unescaped(artefacts) })
+        let (workspace, _) =
+            Workspace::resume(workspace_config(layout, &config.run_id, path, excludes))?;
+        Ok(Self {
+            workspace,
+            artefacts: unescaped(artefacts),
+        })
     }
 
     /// Looks at the content before a check: an artefact that was changed since belongs to the work now.
     ///
     /// `None` when it cannot be read: the check's verdict does not depend on it.
     pub(super) fn before_check(&mut self) -> Option<Surroundings> {
-        self.workspace.scan().ok().map(|manifest| Surroundings { manifest })
+        self.workspace
+            .scan()
+            .ok()
+            .map(|manifest| Surroundings { manifest })
     }
 
     /// Looks at the content after a check.
@@ -125,7 +152,12 @@ impl Content {
         }
         Seen {
             digest: Some(self.digest(&after)),
-            artefacts: self.artefacts.iter().take(NAMED_MAX).map(|path| escape::escape(path)).collect(),
+            artefacts: self
+                .artefacts
+                .iter()
+                .take(NAMED_MAX)
+                .map(|path| escape::escape(path))
+                .collect(),
             changed,
         }
     }
@@ -144,11 +176,21 @@ impl Content {
         let whole = self.workspace.scan()?;
         let now = self.digest(&whole);
         if !green || judged != Some(now) {
-            return Ok(End { digest: Some(now), snapshot: None });
+            return Ok(End {
+                digest: Some(now),
+                snapshot: None,
+            });
         }
         if let Some(t0) = t0.filter(|t0| t0.manifest_sha256 == now) {
-            let snapshot = Snapshot { label: SnapshotLabel::Final, reference: None, ..t0.clone() };
-            return Ok(End { digest: Some(now), snapshot: Some(snapshot) });
+            let snapshot = Snapshot {
+                label: SnapshotLabel::Final,
+                reference: None,
+                ..t0.clone()
+            };
+            return Ok(End {
+                digest: Some(now),
+                snapshot: Some(snapshot),
+            });
         }
         let kept = without(&whole, &self.artefacts);
         let saved = self.workspace.save(&kept, END)?;
@@ -161,7 +203,10 @@ impl Content {
             reference,
             files: count(&kept),
         };
-        Ok(End { digest: Some(now), snapshot: Some(snapshot) })
+        Ok(End {
+            digest: Some(now),
+            snapshot: Some(snapshot),
+        })
     }
 }
 
@@ -190,7 +235,10 @@ pub(crate) const fn label(which: SnapshotLabel) -> &'static str {
 
 /// The artefacts of a record as paths.
 pub(crate) fn unescaped(artefacts: &[String]) -> BTreeSet<Vec<u8>> {
-    artefacts.iter().filter_map(|path| escape::unescape(path.as_bytes())).collect()
+    artefacts
+        .iter()
+        .filter_map(|path| escape::unescape(path.as_bytes()))
+        .collect()
 }
 
 /// A manifest without artefacts and what is below them.
@@ -200,8 +248,18 @@ pub(crate) fn without(manifest: &Manifest, artefacts: &BTreeSet<Vec<u8>>) -> Man
     }
     let keep = |path: &[u8]| !covered(artefacts, path);
     Manifest {
-        entries: manifest.entries.iter().filter(|entry| keep(&entry.path)).cloned().collect(),
-        special: manifest.special.iter().filter(|special| keep(&special.path)).cloned().collect(),
+        entries: manifest
+            .entries
+            .iter()
+            .filter(|entry| keep(&entry.path))
+            .cloned()
+            .collect(),
+        special: manifest
+            .special
+            .iter()
+            .filter(|special| keep(&special.path))
+            .cloned()
+            .collect(),
     }
 }
 
@@ -211,18 +269,28 @@ fn covered(artefacts: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
         return false;
     }
     artefacts.contains(path)
-        || memchr::memchr_iter(b'/', path).any(|end| path.get(..end).is_some_and(|above| artefacts.contains(above)))
+        || memchr::memchr_iter(b'/', path).any(|end| {
+            path.get(..end)
+                .is_some_and(|above| artefacts.contains(above))
+        })
 }
 
 /// The path, or the topmost directory above it that did not exist before.
 fn topmost_new(path: &[u8], before: &Manifest) -> Vec<u8> {
     for end in memchr::memchr_iter(b'/', path) {
-        let Some(above) = path.get(..end) else { continue };
-        let first = before.entries.partition_point(|entry| entry.path.as_slice() < above);
-        let existed = before
+        let Some(above) = path.get(..end) else {
+            continue;
+        };
+        let first = before
             .entries
-            .get(first)
-            .is_some_and(|entry| entry.path == above || entry.path.get(..=end).is_some_and(|start| start == [above, b"/"].concat()));
+            .partition_point(|entry| entry.path.as_slice() < above);
+        let existed = before.entries.get(first).is_some_and(|entry| {
+            entry.path == above
+                || entry
+                    .path
+                    .get(..=end)
+                    .is_some_and(|start| start == [above, b"/"].concat())
+        });
         if !existed {
             return above.to_vec();
         }
@@ -240,9 +308,16 @@ mod tests {
         paths.sort_unstable();
         let entries = paths
             .iter()
-            .map(|path| Entry { path: path.as_bytes().to_vec(), mode: 0o644, content: Kind::Directory })
+            .map(|path| Entry {
+                path: path.as_bytes().to_vec(),
+                mode: 0o644,
+                content: Kind::Directory,
+            })
             .collect();
-        Manifest { entries, special: Vec::new() }
+        Manifest {
+            entries,
+            special: Vec::new(),
+        }
     }
 
     #[test]
@@ -266,6 +341,9 @@ mod tests {
         for path in ["target2", "src", "src/xy", "a/target"] {
             assert!(!covered(&artefacts, path.as_bytes()), "{path}");
         }
-        assert_eq!(without(&manifest(&["target/a", "b"]), &artefacts), manifest(&["b"]));
+        assert_eq!(
+            without(&manifest(&["target/a", "b"]), &artefacts),
+            manifest(&["b"])
+        );
     }
 }

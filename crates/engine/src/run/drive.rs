@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use loopexec_core::{
     decide::{Step, decide},
     digest::set_digest,
-    event::{
-        CommandMark, Event, GuardStage, GuardStatus, Guards, IdSet, IterationStart, Progress,
-    },
+    event::{CommandMark, Event, GuardStage, GuardStatus, Guards, IdSet, IterationStart, Progress},
     guard,
     halt::FailureCause,
     state::Stage,
@@ -18,7 +16,11 @@ use super::{Extent, RunConfig, Watcher, command, finish, session::Session};
 use crate::failure::Failure;
 
 /// Drives a run to its end, or through one iteration.
-pub(super) fn drive(session: &mut Session, config: &RunConfig, watcher: &mut dyn Watcher) -> Result<(), Failure> {
+pub(super) fn drive(
+    session: &mut Session,
+    config: &RunConfig,
+    watcher: &mut dyn Watcher,
+) -> Result<(), Failure> {
     loop {
         heed_signals(session)?;
         match decide(session.state()?) {
@@ -46,7 +48,10 @@ pub(super) fn drive(session: &mut Session, config: &RunConfig, watcher: &mut dyn
 fn heed_signals(session: &mut Session) -> Result<(), Failure> {
     let state = session.state()?;
     let open = matches!(state.stage, Stage::Opening | Stage::Open | Stage::Between);
-    let pending = session.signals.pending().filter(|_| open && !state.cancelled);
+    let pending = session
+        .signals
+        .pending()
+        .filter(|_| open && !state.cancelled);
     let Some(signal) = pending else {
         return Ok(());
     };
@@ -81,7 +86,13 @@ fn guards(session: &mut Session, stage: GuardStage) -> Result<(), Failure> {
         let set_sha256 = set_digest(&ids);
         session.record(Event::IntegrityViolation(IdSet { ids, set_sha256 }), false)?;
     }
-    session.record(Event::Guards(Guards { stage, results: vec![result] }), false)
+    session.record(
+        Event::Guards(Guards {
+            stage,
+            results: vec![result],
+        }),
+        false,
+    )
 }
 
 /// Records the failing set as a difference from the last known one.

@@ -18,8 +18,13 @@ use crate::{
 /// Records the halt that the verdict decided.
 pub(super) fn halt(session: &mut Session) -> Result<(), Failure> {
     let state = session.state()?;
-    let verdict = state.verdict.clone().ok_or_else(|| Failure::internal("a halt without a verdict").because("defect"))?;
-    let halt_reason = verdict.halt_reason.ok_or_else(|| Failure::internal("a halt without a reason").because("defect"))?;
+    let verdict = state
+        .verdict
+        .clone()
+        .ok_or_else(|| Failure::internal("a halt without a verdict").because("defect"))?;
+    let halt_reason = verdict
+        .halt_reason
+        .ok_or_else(|| Failure::internal("a halt without a reason").because("defect"))?;
     let green = halt_reason == HaltReason::SuccessConditionMet;
     let t0 = state.t0.clone();
     let iteration = state.iteration;
@@ -33,7 +38,10 @@ pub(super) fn halt(session: &mut Session) -> Result<(), Failure> {
                     session.record(Event::Snapshot(snapshot), false)?;
                 }
             }
-            Err(error) => session.notes.push(format!("the content at the end could not be kept: {}", chain(&error))),
+            Err(error) => session.notes.push(format!(
+                "the content at the end could not be kept: {}",
+                chain(&error)
+            )),
         }
     }
     let untouched = t0.is_some_and(|t0| Some(t0.manifest_sha256) == session.digest);
@@ -71,15 +79,17 @@ pub(super) fn pause(session: &mut Session) -> Result<(), Failure> {
 /// Adds a run's iterations to the workspace's debt, unless that was done for this very state.
 pub(crate) fn settle(layout: &Layout, state: &RunState) -> Result<(), Failure> {
     let failed = |error| {
-        Failure::workspace(format!("the run could not be added to the workspace log: {}", chain(&error)))
-            .because("workspace_log_unusable")
+        Failure::workspace(format!(
+            "the run could not be added to the workspace log: {}",
+            chain(&error)
+        ))
+        .because("workspace_log_unusable")
     };
     let path = layout.workspace_log();
     let log = WorkspaceLog::read(&path).map_err(failed)?;
-    let settled = log
-        .acts
-        .iter()
-        .any(|act| act.event == ActName::RunEnded && act.run_id == state.run_id && act.head == Some(state.head));
+    let settled = log.acts.iter().any(|act| {
+        act.event == ActName::RunEnded && act.run_id == state.run_id && act.head == Some(state.head)
+    });
     if settled || state.completed() == 0 && state.halt.is_none() {
         return Ok(());
     }
@@ -88,7 +98,10 @@ pub(crate) fn settle(layout: &Layout, state: &RunState) -> Result<(), Failure> {
     act.fields.t0_sha256 = state.t0.as_ref().map(|t0| t0.manifest_sha256);
     act.fields.to_sha256 = state.halt.as_ref().and_then(|halt| halt.workspace_sha256);
     act.fields.head = Some(state.head);
-    act.fields.halt_reason = state.halt.as_ref().map(|halt| halt.halt_reason.name().to_owned());
+    act.fields.halt_reason = state
+        .halt
+        .as_ref()
+        .map(|halt| halt.halt_reason.name().to_owned());
     act.fields.policy_hash = Some(state.run.policy_hash);
     WorkspaceLog::append(&path, &layout.file("workspace.lock"), act).map_err(failed)?;
     Ok(())
@@ -113,12 +126,17 @@ pub(super) fn end(session: Session, config: &RunConfig) -> Result<RunEnd, Failur
 pub(crate) fn workspace_block(state: &RunState, digest: Option<String>) -> WorkspaceBlock {
     let id = &state.run_id;
     let (content, next_command) = match &state.halt {
-        None => (WorkspaceContent::LastAttempt, format!("loopexec step --run-id {id}")),
-        Some(halt) => {
-            (halt.content, next_command(id, halt))
-        }
+        None => (
+            WorkspaceContent::LastAttempt,
+            format!("loopexec step --run-id {id}"),
+        ),
+        Some(halt) => (halt.content, next_command(id, halt)),
     };
-    WorkspaceBlock { content, digest: digest.unwrap_or_default(), next_command }
+    WorkspaceBlock {
+        content,
+        digest: digest.unwrap_or_default(),
+        next_command,
+    }
 }
 
 fn next_command(id: &str, halt: &Halt) -> String {

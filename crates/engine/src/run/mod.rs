@@ -20,7 +20,16 @@ pub use content::{Content, ContentError};
 pub use tools::resolve as resolve_tools;
 pub use watcher::{Silent, Watcher};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, layout::Layout};
+
+/// Makes the store of a workspace, where it is not there yet.
+///
+/// # Errors
+///
+/// When it cannot be made, or what is there is not ours to use.
+pub fn prepare_store(layout: &Layout) -> Result<(), Failure> {
+    store::prepare(layout, None)
+}
 
 /// Runs, or goes on with, one loop.
 ///

@@ -35,7 +35,11 @@ pub(super) struct Plain {
 
 impl Plain {
     pub(super) fn new(redactor: &Redactor) -> Self {
-        Self { redaction: redactor.stream(), hash: Sha256::new(), buffer: Vec::new() }
+        Self {
+            redaction: redactor.stream(),
+            hash: Sha256::new(),
+            buffer: Vec::new(),
+        }
     }
 
     fn push(&mut self, bytes: &[u8]) {
@@ -62,10 +66,15 @@ pub(super) enum Taken {
 impl Taking {
     pub(super) fn finish(self, exit_code: i32) -> Taken {
         match self {
-            Self::Fingerprint(fingerprint) => Taken::Fingerprint(Box::new(fingerprint.finish(exit_code))),
+            Self::Fingerprint(fingerprint) => {
+                Taken::Fingerprint(Box::new(fingerprint.finish(exit_code)))
+            }
             Self::Plain(both) => {
                 let (stdout, stderr) = *both;
-                Taken::Plain { stdout: stdout.finish(), stderr: stderr.finish() }
+                Taken::Plain {
+                    stdout: stdout.finish(),
+                    stderr: stderr.finish(),
+                }
             }
             Self::Nothing => Taken::Nothing,
         }
@@ -98,17 +107,23 @@ impl Observer for Listening<'_> {
             (Taking::Nothing, _) => {}
         }
         let start = bytes.len().saturating_sub(LAST_LINE_BYTES);
-        self.latest.extend_from_slice(bytes.get(start..).unwrap_or_default());
+        self.latest
+            .extend_from_slice(bytes.get(start..).unwrap_or_default());
         let excess = self.latest.len().saturating_sub(LAST_LINE_BYTES);
         self.latest.drain(..excess);
     }
 
     fn tick(&mut self, activity: &Activity) {
-        if self.pulse.refresh(self.state.iteration, self.phase).is_err() {
+        if self
+            .pulse
+            .refresh(self.state.iteration, self.phase)
+            .is_err()
+        {
             self.pulse_failed = true;
         }
         let line = last_line(&self.redactor.redact(&self.latest));
-        self.watcher.running(self.state, self.phase, activity.elapsed_ms, &line);
+        self.watcher
+            .running(self.state, self.phase, activity.elapsed_ms, &line);
     }
 }
 
@@ -130,7 +145,10 @@ fn printable(line: &str) -> String {
     while let Some(character) = characters.next() {
         if character == '\u{1b}' {
             if characters.next_if_eq(&'[').is_some() {
-                while characters.next().is_some_and(|next| !next.is_ascii_alphabetic()) {}
+                while characters
+                    .next()
+                    .is_some_and(|next| !next.is_ascii_alphabetic())
+                {}
             }
         } else if !character.is_control() {
             out.push(character);

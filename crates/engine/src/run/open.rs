@@ -11,8 +11,7 @@ use loopexec_os::{
 };
 
 use super::{
-    RunConfig, Watcher,
-    command,
+    RunConfig, Watcher, command,
     content::{Content, ContentError},
     finish,
     session::{Session, unrecorded},
@@ -43,13 +42,14 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
     let layout = Layout::new(&config.workdir, config.state_home.as_deref());
     let outside = store::prepare_outside(&layout).is_some();
     let lock = store::lock(&layout, &config.run_id)?;
-    store::prepare(&layout, Some(&config.run_id))?;
     settle_latest(&layout)?;
     let archived = store::archive(&layout, &config.run_id)?;
-    store::prepare(&layout, Some(&config.run_id))?;
     let previous_head = archived.as_ref().and_then(|place| {
         let receipt = place.join(format!("run-{}.jsonl", config.run_id));
-        read(&receipt, &mut |_| {}).ok()?.state.map(|state| state.head)
+        read(&receipt, &mut |_| {})
+            .ok()?
+            .state
+            .map(|state| state.head)
     });
     let receipt = create_receipt(&layout, config, outside)?;
     let mut session = assemble(config, layout, lock, receipt)?;
@@ -65,15 +65,23 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
         rules_revision: RULES_REVISION,
         mode: Mode::CheckFixpoint,
         kind: RunKind::Legacy,
-        policy_hash: config.policy.hash(Mode::CheckFixpoint, RunKind::Legacy, &config.commands),
+        policy_hash: config
+            .policy
+            .hash(Mode::CheckFixpoint, RunKind::Legacy, &config.commands),
         unbounded: config.policy.unbounded(),
         policy: config.policy.clone(),
         commands: config.commands.clone(),
         workdir: config.workdir.to_string_lossy().into_owned(),
         pins: config.pins.clone(),
         cost_declared_microusd: config.cost_declared,
-        environment_sha256: command::digest(&for_check(&session.redactor, &config.environment).sha256),
-        tools: tools::resolve(&config.commands.check, &config.workdir, &session.check_environment),
+        environment_sha256: command::digest(
+            &for_check(&session.redactor, &config.environment).sha256,
+        ),
+        tools: tools::resolve(
+            &config.commands.check,
+            &config.workdir,
+            &session.check_environment,
+        ),
         git,
         context_manifest: context_manifest(config),
         comprehension_debt: debt(&session.layout)?,
@@ -86,7 +94,11 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
         .and_then(|()| sync_directory(session.layout.workdir()))
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
     session.write_state(SyncMode::None)?;
-    let bytes = session.seen.as_ref().map(|seen| seen.bytes().to_vec()).unwrap_or_default();
+    let bytes = session
+        .seen
+        .as_ref()
+        .map(|seen| seen.bytes().to_vec())
+        .unwrap_or_default();
     snapshot::point_latest(&session.layout, &config.run_id, &bytes)
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
     record_t0(&mut session, kept)?;
@@ -101,7 +113,11 @@ fn create_receipt(layout: &Layout, config: &RunConfig, outside: bool) -> Result<
         && anchor.exists()
     {
         // Left by a run whose workspace was removed: kept, because it is the only record of it.
-        let name = format!("orphan-{}-{}.jsonl", config.run_id, loopexec_os::clock::wall_millis());
+        let name = format!(
+            "orphan-{}-{}.jsonl",
+            config.run_id,
+            loopexec_os::clock::wall_millis()
+        );
         fs_err::rename(anchor, anchor.with_file_name(name))
             .map_err(|error| Failure::workspace(error.to_string()).because("store_unusable"))?;
     }
@@ -190,7 +206,9 @@ pub(super) fn settle_latest(layout: &Layout) -> Result<(), Failure> {
         return Ok(());
     };
     match read(&layout.receipt(&run_id), &mut |_| {}) {
-        Ok(log) => log.state.map_or(Ok(()), |state| finish::settle(layout, &state)),
+        Ok(log) => log
+            .state
+            .map_or(Ok(()), |state| finish::settle(layout, &state)),
         Err(_) => Ok(()),
     }
 }

@@ -50,7 +50,6 @@ pub(super) fn resume(
     let layout = Layout::new(&config.workdir, config.state_home.as_deref());
     let outside = store::prepare_outside(&layout).is_some();
     let lock = store::lock(&layout, &config.run_id)?;
-    store::prepare(&layout, Some(&config.run_id))?;
     let recovered = recover(&layout, &config.run_id)?;
     compare_state(&layout, &recovered.state)?;
     if let Some(end) = ended(&layout, &recovered, options) {
@@ -58,8 +57,16 @@ pub(super) fn resume(
     }
     same_policy(&recovered.state, options)?;
     settle_latest(&layout)?;
-    let Recovered { state, content, torn, from_anchor, notes } = recovered;
-    let anchor = layout.anchor(&config.run_id).filter(|_| outside && state.run.anchor);
+    let Recovered {
+        state,
+        content,
+        torn,
+        from_anchor,
+        notes,
+    } = recovered;
+    let anchor = layout
+        .anchor(&config.run_id)
+        .filter(|_| outside && state.run.anchor);
     let record = resumption(config, &layout, &state, torn, from_anchor)?;
     let (receipt_path, interrupted) = (layout.receipt(&config.run_id), state.running);
     let receipt = Receipt::continue_from(state, &content, &receipt_path, anchor.as_deref())
@@ -70,7 +77,11 @@ pub(super) fn resume(
     session.record(Event::Resume(record), true)?;
     raise(&mut session, options)?;
     session.write_state(SyncMode::None)?;
-    let bytes = session.seen.as_ref().map(|seen| seen.bytes().to_vec()).unwrap_or_default();
+    let bytes = session
+        .seen
+        .as_ref()
+        .map(|seen| seen.bytes().to_vec())
+        .unwrap_or_default();
     snapshot::point_latest(&session.layout, &config.run_id, &bytes)
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
     reopen_content(&mut session, config);
@@ -98,7 +109,10 @@ fn resumption(
 }
 
 fn reopen_content(session: &mut Session, config: &RunConfig) {
-    let last = session.receipt.state().and_then(|state| state.last_check.as_ref());
+    let last = session
+        .receipt
+        .state()
+        .and_then(|state| state.last_check.as_ref());
     let artefacts = last.map_or_else(Vec::new, |check| check.artefacts.clone());
     match Content::reopen(config, &session.layout, &artefacts) {
         Ok(content) => session.content = Some(content),
@@ -128,20 +142,31 @@ fn recover(layout: &Layout, run_id: &str) -> Result<Recovered, Failure> {
         from_anchor = take_back(&path, anchor, &mut notes)?;
     }
     let log = read(&path, &mut |_| {}).map_err(|error| {
-        Failure::workspace(chain(&error)).because("run_not_found").hint("`loopexec runs list` names the recorded runs")
+        Failure::workspace(chain(&error))
+            .because("run_not_found")
+            .hint("`loopexec runs list` names the recorded runs")
     })?;
     let torn = repair(layout, run_id, &path, &log)?;
-    let state = log.state.ok_or_else(|| damaged(&path, 0, "it has no first record"))?;
+    let state = log
+        .state
+        .ok_or_else(|| damaged(&path, 0, "it has no first record"))?;
     if torn.is_some() {
         notes.push("the receipt ended in a torn line; it was cut and kept".to_owned());
     }
     let content = fs_err::read(&path).map_err(|error| Failure::workspace(error.to_string()))?;
-    Ok(Recovered { state, content, torn, from_anchor, notes })
+    Ok(Recovered {
+        state,
+        content,
+        torn,
+        from_anchor,
+        notes,
+    })
 }
 
 /// Takes records back from the outside copy that the workspace lost, and refuses what contradicts it.
 fn take_back(path: &Path, anchor: &Path, notes: &mut Vec<String>) -> Result<u64, Failure> {
-    let failed = |error: std::io::Error| Failure::workspace(error.to_string()).because("receipt_unreadable");
+    let failed =
+        |error: std::io::Error| Failure::workspace(error.to_string()).because("receipt_unreadable");
     match agreement(path, anchor).map_err(failed)? {
         Agreement::Absent | Agreement::Equal => Ok(0),
         Agreement::CopyShorter(bytes) => {
@@ -150,7 +175,10 @@ fn take_back(path: &Path, anchor: &Path, notes: &mut Vec<String>) -> Result<u64,
             let more = whole.get(copy.len()..).unwrap_or_default();
             // One record is written before its copy; more than that no crash leaves.
             if more.iter().filter(|byte| **byte == b'\n').count() > 1 {
-                return Err(tampered(path, &format!("it has {bytes} bytes that the copy outside never saw")));
+                return Err(tampered(
+                    path,
+                    &format!("it has {bytes} bytes that the copy outside never saw"),
+                ));
             }
             Ok(0)
         }
@@ -159,16 +187,21 @@ fn take_back(path: &Path, anchor: &Path, notes: &mut Vec<String>) -> Result<u64,
             let copy = fs_err::read(anchor).map_err(failed)?;
             let log = read_lines(copy.as_slice(), &mut |_| {}).map_err(failed)?;
             let good = usize::try_from(log.good_bytes).unwrap_or(usize::MAX);
-            let have = fs_err::metadata(path).map_or(0, |metadata| usize::try_from(metadata.len()).unwrap_or(usize::MAX));
+            let have = fs_err::metadata(path).map_or(0, |metadata| {
+                usize::try_from(metadata.len()).unwrap_or(usize::MAX)
+            });
             let missing = copy.get(have..good).unwrap_or_default();
             if missing.is_empty() {
                 return Ok(0);
             }
             let lines = missing.iter().filter(|byte| **byte == b'\n').count();
             let whole = copy.get(..good).unwrap_or_default();
-            replace_file(path, whole, PRIVATE_FILE, SyncMode::Full)
-                .map_err(|error| Failure::internal(chain(&error)).because("receipt_write_failed"))?;
-            notes.push(format!("{lines} records that the workspace had lost were taken from the copy outside"));
+            replace_file(path, whole, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
+                Failure::internal(chain(&error)).because("receipt_write_failed")
+            })?;
+            notes.push(format!(
+                "{lines} records that the workspace had lost were taken from the copy outside"
+            ));
             Ok(u64::try_from(lines).unwrap_or(u64::MAX))
         }
     }
@@ -177,11 +210,20 @@ fn take_back(path: &Path, anchor: &Path, notes: &mut Vec<String>) -> Result<u64,
 /// A difference is a torn tail when all that precedes it agrees and only the receipt's last line is bad.
 fn differs(path: &Path, anchor: &Path, offset: u64) -> Result<u64, Failure> {
     let log = read(path, &mut |_| {}).map_err(|error| Failure::workspace(chain(&error)))?;
-    let torn = log.flaw.as_ref().is_some_and(|flaw| flaw.kind == FlawKind::Torn && flaw.offset <= offset);
+    let torn = log
+        .flaw
+        .as_ref()
+        .is_some_and(|flaw| flaw.kind == FlawKind::Torn && flaw.offset <= offset);
     if torn {
         return Ok(0);
     }
-    Err(tampered(path, &format!("it differs from the copy outside ({}) at byte {offset}", anchor.display())))
+    Err(tampered(
+        path,
+        &format!(
+            "it differs from the copy outside ({}) at byte {offset}",
+            anchor.display()
+        ),
+    ))
 }
 
 fn tampered(path: &Path, why: &str) -> Failure {
@@ -190,17 +232,27 @@ fn tampered(path: &Path, why: &str) -> Failure {
         format!("the receipt {} was changed: {why}", path.display()),
     )
     .because("receipt_tampered")
-    .hint("`loopexec verify` says what differs; a new run under another --run-id is always possible")
+    .hint(
+        "`loopexec verify` says what differs; a new run under another --run-id is always possible",
+    )
 }
 
 fn damaged(path: &Path, offset: u64, why: &str) -> Failure {
-    Failure::invariant(format!("the receipt {} is damaged at byte {offset}: {why}", path.display()))
-        .because("receipt_damaged")
-        .hint("`loopexec report` still shows the part before it")
+    Failure::invariant(format!(
+        "the receipt {} is damaged at byte {offset}: {why}",
+        path.display()
+    ))
+    .because("receipt_damaged")
+    .hint("`loopexec report` still shows the part before it")
 }
 
 /// Cuts a torn tail and keeps it aside; refuses damage.
-fn repair(layout: &Layout, run_id: &str, path: &Path, log: &ReadLog) -> Result<Option<TornTail>, Failure> {
+fn repair(
+    layout: &Layout,
+    run_id: &str,
+    path: &Path,
+    log: &ReadLog,
+) -> Result<Option<TornTail>, Failure> {
     if log.chain == Chain::Absent {
         return Err(Failure::workspace(format!(
             "{} is a receipt of contract 2.0 without a chain; it can be read but not gone on with",
@@ -214,7 +266,9 @@ fn repair(layout: &Layout, run_id: &str, path: &Path, log: &ReadLog) -> Result<O
     if flaw.kind == FlawKind::Damage || flaw.cause == "newer_rules" {
         return Err(damaged(path, flaw.offset, &flaw.why));
     }
-    let failed = |error: &dyn std::error::Error| Failure::internal(chain(error)).because("receipt_write_failed");
+    let failed = |error: &dyn std::error::Error| {
+        Failure::internal(chain(error)).because("receipt_write_failed")
+    };
     let bytes = fs_err::read(path).map_err(|error| failed(&error))?;
     let good = usize::try_from(log.good_bytes).unwrap_or(usize::MAX);
     let tail = bytes.get(good..).unwrap_or_default();
@@ -222,11 +276,15 @@ fn repair(layout: &Layout, run_id: &str, path: &Path, log: &ReadLog) -> Result<O
     let kept = layout.run_directory(run_id).join(&name);
     replace_file(&kept, tail, PRIVATE_FILE, SyncMode::Full).map_err(|error| failed(&error))?;
     let mut file = loopexec_os::durable::Appender::open(path).map_err(|error| failed(&error))?;
-    file.truncate(log.good_bytes).map_err(|error| failed(&error))?;
+    file.truncate(log.good_bytes)
+        .map_err(|error| failed(&error))?;
     file.sync().map_err(|error| failed(&error))?;
     sync_directory(&layout.store()).map_err(|error| failed(&error))?;
     let bytes = u64::try_from(tail.len()).unwrap_or(u64::MAX);
-    Ok(Some(TornTail { bytes, kept: format!("runs/{run_id}/{name}") }))
+    Ok(Some(TornTail {
+        bytes,
+        kept: format!("runs/{run_id}/{name}"),
+    }))
 }
 
 /// Refuses a snapshot that is ahead of the log, or of another log; one that is behind is a cache that was not written.
@@ -239,12 +297,17 @@ pub(crate) fn compare_state(layout: &Layout, state: &RunState) -> Result<(), Fai
         return Ok(());
     };
     let contradicts = |why: String| {
-        Err(Failure::invariant(format!("{} contradicts its receipt: {why}", path.display()))
-            .because("snapshot_mismatch")
-            .hint("`loopexec verify` says what differs"))
+        Err(
+            Failure::invariant(format!("{} contradicts its receipt: {why}", path.display()))
+                .because("snapshot_mismatch")
+                .hint("`loopexec verify` says what differs"),
+        )
     };
     if view.records > state.records {
-        return contradicts(format!("it has seen {} records, the receipt holds {}", view.records, state.records));
+        return contradicts(format!(
+            "it has seen {} records, the receipt holds {}",
+            view.records, state.records
+        ));
     }
     if view.records == state.records && view.head != Some(state.head.to_string()) {
         return contradicts("it names another last line".to_owned());
@@ -267,7 +330,8 @@ fn ended(layout: &Layout, recovered: &Recovered, options: &ResumeOptions) -> Opt
     let digest = halt.workspace_sha256.map(|digest| digest.to_string());
     let mut notes = recovered.notes.clone();
     notes.push(if capped {
-        "the run is at its cap; go on with --resume --raise --reviewer NAME --max-iterations N".to_owned()
+        "the run is at its cap; go on with --resume --raise --reviewer NAME --max-iterations N"
+            .to_owned()
     } else {
         "the run has ended; nothing was run".to_owned()
     });

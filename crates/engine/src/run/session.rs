@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, ffi::OsString, path::PathBuf};
 
 use loopexec_core::{
     digest::Digest,
-    event::{Event, GuardStage, Guards, ReceiptRestored, CommandPhase},
+    event::{CommandPhase, Event, GuardStage, Guards, ReceiptRestored},
     guard,
     state::RunState,
 };
@@ -64,20 +64,27 @@ pub(super) fn unrecorded(error: &LogError) -> Failure {
         LogError::Write(_) => "receipt_write_failed",
         LogError::Illegal(_) | LogError::Encode(_) => "defect",
     };
-    Failure::internal(format!("the run stopped because it could not be recorded: {}", chain(error)))
-        .because(cause)
-        .hint("make room on the disk or repair its permissions, then `loopexec run --resume`")
+    Failure::internal(format!(
+        "the run stopped because it could not be recorded: {}",
+        chain(error)
+    ))
+    .because(cause)
+    .hint("make room on the disk or repair its permissions, then `loopexec run --resume`")
 }
 
 impl Session {
     /// The fold so far.
     pub(super) fn state(&self) -> Result<&RunState, Failure> {
-        self.receipt.state().ok_or_else(|| Failure::internal("a run without its first record").because("defect"))
+        self.receipt
+            .state()
+            .ok_or_else(|| Failure::internal("a run without its first record").because("defect"))
     }
 
     /// Records an event.
     pub(super) fn record(&mut self, event: Event, sync: bool) -> Result<(), Failure> {
-        self.receipt.record(event, sync).map_err(|error| unrecorded(&error))
+        self.receipt
+            .record(event, sync)
+            .map_err(|error| unrecorded(&error))
     }
 
     /// Replaces the snapshot.
@@ -85,8 +92,11 @@ impl Session {
         let bytes = StateView::of(self.state()?).bytes();
         let path = self.layout.state(&self.state()?.run_id);
         let failed = |error| {
-            Failure::internal(format!("the run stopped because its state could not be written: {}", chain(&error)))
-                .because("state_write_failed")
+            Failure::internal(format!(
+                "the run stopped because its state could not be written: {}",
+                chain(&error)
+            ))
+            .because("state_write_failed")
         };
         replace_file(&path, &bytes, PRIVATE_FILE, sync).map_err(failed)?;
         self.seen = Some(Seen::now(path, bytes));
@@ -97,9 +107,16 @@ impl Session {
     ///
     /// Returns what was changed, to be recorded as a broken guard.
     pub(super) fn inspect(&mut self, phase: CommandPhase) -> Result<Inspection, Failure> {
-        let receipt = self.receipt.tampering().map_err(|error| unrecorded(&error))?;
+        let receipt = self
+            .receipt
+            .tampering()
+            .map_err(|error| unrecorded(&error))?;
         let state = self.seen.as_mut().map_or(Since::Same, Seen::since);
-        let mut inspection = Inspection { phase, restored: 0, changed: Vec::new() };
+        let mut inspection = Inspection {
+            phase,
+            restored: 0,
+            changed: Vec::new(),
+        };
         if receipt == Tampering::None && state == Since::Same {
             return Ok(inspection);
         }
@@ -107,11 +124,16 @@ impl Session {
         match receipt {
             Tampering::None => {}
             Tampering::Deleted => {
-                inspection.restored = self.receipt.write_again(None).map_err(|error| unrecorded(&error))?;
+                inspection.restored = self
+                    .receipt
+                    .write_again(None)
+                    .map_err(|error| unrecorded(&error))?;
             }
             Tampering::Changed => {
                 let aside = self.aside("receipt")?;
-                self.receipt.write_again(Some(&aside)).map_err(|error| unrecorded(&error))?;
+                self.receipt
+                    .write_again(Some(&aside))
+                    .map_err(|error| unrecorded(&error))?;
                 inspection.changed.push(name_of(self.receipt.path()));
             }
         }
@@ -157,7 +179,10 @@ impl Session {
     pub(super) fn report(&mut self, inspection: Inspection) -> Result<(), Failure> {
         if inspection.restored > 0 {
             let (phase, records) = (inspection.phase, inspection.restored);
-            self.record(Event::ReceiptRestored(ReceiptRestored { phase, records }), true)?;
+            self.record(
+                Event::ReceiptRestored(ReceiptRestored { phase, records }),
+                true,
+            )?;
             self.notes.push(format!(
                 "the {} command deleted the record in .loopexec; it was written again from the copy",
                 phase.name()
@@ -168,7 +193,10 @@ impl Session {
                 CommandPhase::Check | CommandPhase::Failures => GuardStage::Result,
                 CommandPhase::Exec | CommandPhase::Integrity => GuardStage::Static,
             };
-            let now = format!("changed during the {} command; kept in runs/<id>/tampered", inspection.phase.name());
+            let now = format!(
+                "changed during the {} command; kept in runs/<id>/tampered",
+                inspection.phase.name()
+            );
             let results = vec![guard::receipt_tampered(inspection.changed, &now)];
             self.record(Event::Guards(Guards { stage, results }), false)?;
         }
@@ -189,5 +217,8 @@ pub(super) struct Inspection {
 }
 
 fn name_of(path: &std::path::Path) -> String {
-    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
 }

@@ -46,7 +46,7 @@ pub(super) fn prepare_outside(layout: &Layout) -> Option<PathBuf> {
     Some(directory.to_owned())
 }
 
-/// Takes the workspace's lock and says who holds it when another does.
+/// Takes the workspace's lock, makes the store below it, and says who holds it when another does.
 pub(crate) fn lock(layout: &Layout, run_id: &str) -> Result<WorkspaceLock, Failure> {
     let lock = match WorkspaceLock::acquire(layout.workdir()) {
         Err(LockError::Unsupported { .. }) => {
@@ -61,20 +61,30 @@ pub(crate) fn lock(layout: &Layout, run_id: &str) -> Result<WorkspaceLock, Failu
     };
     match lock {
         Ok(lock) => {
+            prepare(layout, Some(run_id))?;
             name_holder(layout, run_id);
             Ok(lock)
         }
         Err(LockError::Held { .. }) => Err(held(layout)),
-        Err(error) => Err(Failure::workspace(format!("cannot lock the workspace: {}", chain(&error)))
-            .because("workspace_not_lockable")),
+        Err(error) => Err(Failure::workspace(format!(
+            "cannot lock the workspace: {}",
+            chain(&error)
+        ))
+        .because("workspace_not_lockable")),
     }
 }
 
 /// Leaves the holder's name for whoever is refused; the lock itself is the kernel's.
 fn name_holder(layout: &Layout, run_id: &str) {
-    let name = format!("{{\"pid\":{},\"run_id\":\"{run_id}\"}}\n", std::process::id());
+    let name = format!(
+        "{{\"pid\":{},\"run_id\":\"{run_id}\"}}\n",
+        std::process::id()
+    );
     let inside = layout.store().is_dir().then(|| layout.file("lock"));
-    let outside = layout.outside().filter(|directory| directory.is_dir()).map(|directory| directory.join("holder"));
+    let outside = layout
+        .outside()
+        .filter(|directory| directory.is_dir())
+        .map(|directory| directory.join("holder"));
     for path in [inside, outside].into_iter().flatten() {
         // A name that cannot be left only makes the refusal of another less helpful.
         let _ = replace_file(&path, name.as_bytes(), PRIVATE_FILE, SyncMode::None);
@@ -98,12 +108,16 @@ fn held(layout: &Layout) -> Failure {
 /// Who holds the lock, as far as a name was left by a process that still runs.
 pub(crate) fn holder(layout: &Layout) -> Option<(u32, String)> {
     let outside = layout.outside().map(|directory| directory.join("holder"));
-    [Some(layout.file("lock")), outside].into_iter().flatten().find_map(|path| {
-        let value: serde_json::Value = serde_json::from_slice(&fs_err::read(path).ok()?).ok()?;
-        let pid = u32::try_from(value.get("pid")?.as_u64()?).ok()?;
-        let run_id = value.get("run_id")?.as_str()?.to_owned();
-        process::is_alive(process::Pid(pid)).then_some((pid, run_id))
-    })
+    [Some(layout.file("lock")), outside]
+        .into_iter()
+        .flatten()
+        .find_map(|path| {
+            let value: serde_json::Value =
+                serde_json::from_slice(&fs_err::read(path).ok()?).ok()?;
+            let pid = u32::try_from(value.get("pid")?.as_u64()?).ok()?;
+            let run_id = value.get("run_id")?.as_str()?.to_owned();
+            process::is_alive(process::Pid(pid)).then_some((pid, run_id))
+        })
 }
 
 /// Moves what a run of this id left to `runs/<id>/archive/<n>/`; the receipt last, so that a crash in between is seen.
@@ -113,16 +127,30 @@ pub(super) fn archive(layout: &Layout, run_id: &str) -> Result<Option<PathBuf>, 
         return Ok(None);
     }
     let failed = |error: std::io::Error| {
-        Failure::workspace(format!("cannot move the earlier run {run_id:?} aside: {error}")).because("archive_failed")
+        Failure::workspace(format!(
+            "cannot move the earlier run {run_id:?} aside: {error}"
+        ))
+        .because("archive_failed")
     };
     let run = layout.run_directory(run_id);
     let place = next_archive(&run.join("archive"));
     fs_err::create_dir_all(&place).map_err(failed)?;
     let [sshsig, bundle, hmac] = layout.signatures(run_id);
     let parts = [sshsig, bundle, hmac, layout.state(run_id)];
-    let inner = ["git", "diagnostics", "feedback.json", "rules.json", "t0.json", "t0.manifest", "final.manifest"].map(|name| run.join(name));
+    let inner = [
+        "git",
+        "diagnostics",
+        "feedback.json",
+        "rules.json",
+        "t0.json",
+        "t0.manifest",
+        "final.manifest",
+    ]
+    .map(|name| run.join(name));
     for path in parts.into_iter().chain(inner).chain([receipt]) {
-        let Some(name) = path.file_name() else { continue };
+        let Some(name) = path.file_name() else {
+            continue;
+        };
         match fs_err::rename(&path, place.join(name)) {
             Ok(()) => {}
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
@@ -132,7 +160,11 @@ pub(super) fn archive(layout: &Layout, run_id: &str) -> Result<Option<PathBuf>, 
     if let Some(anchor) = layout.anchor(run_id)
         && anchor.exists()
     {
-        let number = place.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let number = place
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         let aside = anchor.with_file_name(format!("archive-{run_id}-{number}.jsonl"));
         fs_err::rename(&anchor, aside).map_err(failed)?;
     }

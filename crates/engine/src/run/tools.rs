@@ -19,11 +19,17 @@ const TOOLS_MAX: usize = 16;
 
 /// The programs of a command string: the first word of each simple command, looked up in `PATH`.
 #[must_use]
-pub fn resolve(command: &str, workdir: &Path, environment: &[(OsString, OsString)]) -> Vec<ToolPin> {
+pub fn resolve(
+    command: &str,
+    workdir: &Path,
+    environment: &[(OsString, OsString)],
+) -> Vec<ToolPin> {
     let path = environment
         .iter()
         .find(|(name, _)| name == "PATH")
-        .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, value)| value);
+        .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, value)| {
+            value
+        });
     let mut names: Vec<&str> = Vec::new();
     for part in command.split(['|', ';', '&', '(', ')', '\n']) {
         let mut words = part.split_whitespace();
@@ -34,18 +40,28 @@ pub fn resolve(command: &str, workdir: &Path, environment: &[(OsString, OsString
             names.push(word);
         }
     }
-    names.into_iter().map(|name| pin(name, workdir, path)).collect()
+    names
+        .into_iter()
+        .map(|name| pin(name, workdir, path))
+        .collect()
 }
 
 /// `NAME=value` before a command.
 fn assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
-        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        !name.is_empty()
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
     })
 }
 
 fn keyword(word: &str) -> bool {
-    ["if", "then", "else", "elif", "fi", "do", "done", "while", "until", "for", "!", "{", "}", "exec", "time"].contains(&word)
+    [
+        "if", "then", "else", "elif", "fi", "do", "done", "while", "until", "for", "!", "{", "}",
+        "exec", "time",
+    ]
+    .contains(&word)
 }
 
 fn pin(name: &str, workdir: &Path, path: &OsStr) -> ToolPin {
@@ -64,7 +80,8 @@ fn pin(name: &str, workdir: &Path, path: &OsStr) -> ToolPin {
 }
 
 fn executable(file: &PathBuf) -> bool {
-    fs_err::metadata(file).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    fs_err::metadata(file)
+        .is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
 }
 
 fn digest(file: &Path) -> Option<Digest> {
@@ -89,7 +106,11 @@ mod tests {
     #[test]
     fn each_simple_command_names_its_program() {
         let environment = [(OsString::from("PATH"), OsString::from("/usr/bin:/bin"))];
-        let tools = resolve("FOO=1 sh -c 'x' && ! no-such-tool | cat; sh", Path::new("/"), &environment);
+        let tools = resolve(
+            "FOO=1 sh -c 'x' && ! no-such-tool | cat; sh",
+            Path::new("/"),
+            &environment,
+        );
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
         assert_eq!(names, ["sh", "no-such-tool", "cat"]);
         assert!(tools[0].path.is_some() && tools[0].sha256.is_some());

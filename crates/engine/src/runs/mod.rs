@@ -18,7 +18,9 @@ pub fn latest(layout: &Layout) -> Option<String> {
         .or_else(|| named_in(layout));
     named.or_else(|| {
         ids(layout).into_iter().max_by_key(|id| {
-            fs_err::metadata(layout.receipt(id)).and_then(|metadata| metadata.modified()).ok()
+            fs_err::metadata(layout.receipt(id))
+                .and_then(|metadata| metadata.modified())
+                .ok()
         })
     })
 }
@@ -40,7 +42,10 @@ pub fn ids(layout: &Layout) -> BTreeSet<String> {
     entries
         .filter_map(|entry| {
             let name = entry.ok()?.file_name();
-            let id = name.to_str()?.strip_prefix("run-")?.strip_suffix(".jsonl")?;
+            let id = name
+                .to_str()?
+                .strip_prefix("run-")?
+                .strip_suffix(".jsonl")?;
             valid_run_id(id).then(|| id.to_owned())
         })
         .collect()

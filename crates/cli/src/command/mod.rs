@@ -1,0 +1,72 @@
+//! One module a command: resolve what was typed, call the engine, render its answer.
+
+pub(crate) mod blocks;
+mod explain_halt;
+mod init;
+mod run;
+mod status;
+mod version;
+
+pub(crate) use run::Plan;
+
+use loopexec_core::halt::ExitClass;
+
+use crate::{
+    args::{Arguments, Command},
+    envelope::Envelope,
+    error::CliError,
+    invocation::Invocation,
+};
+
+/// What a command answers, in both forms.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    /// For programs.
+    pub(crate) envelope: Envelope,
+    /// For people, on standard output.
+    pub(crate) text: String,
+    /// For people, on standard error; not with `--json`.
+    pub(crate) talk: Vec<String>,
+    /// The exit class.
+    pub(crate) class: ExitClass,
+    /// Another exit code than the class's: `--success-exit`.
+    pub(crate) code: Option<u8>,
+}
+
+impl Answer {
+    /// A nominal answer.
+    pub(crate) fn new(envelope: Envelope, text: String) -> Self {
+        Self {
+            envelope,
+            text,
+            talk: Vec::new(),
+            class: ExitClass::Nominal,
+            code: None,
+        }
+    }
+
+    /// A text that is its own data: help, a schema, completions.
+    pub(crate) fn text(text: String) -> Self {
+        Self::new(Envelope::new("ok"), text)
+    }
+}
+
+/// Runs the command.
+pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<Answer, CliError> {
+    let global = &arguments.global;
+    match arguments.command {
+        Command::Init(arguments) => init::init(global, &arguments, invocation),
+        Command::Run(arguments) => run::run(global, &arguments, invocation),
+        Command::Step(arguments) => run::step(global, &arguments, invocation),
+        Command::Status(arguments) => status::status(global, &arguments, invocation),
+        Command::ExplainHalt(arguments) => {
+            explain_halt::explain_halt(global, &arguments, invocation)
+        }
+        Command::Version => version::version(),
+        _ => todo_commands(),
+    }
+}
+
+fn todo_commands() -> Result<Answer, CliError> {
+    Err(CliError::Usage("wip".into()))
+}
