@@ -82,6 +82,36 @@ fn stderr_over_what_is_kept_is_joined_by_digests() {
 }
 
 #[test]
+fn a_run_of_blanks_is_trimmed_up_to_what_is_held_and_its_beginning_passes_above() {
+    let digest = |blanks: usize| {
+        digests(&[(
+            Stream::Stdout,
+            &[b"a".to_vec(), vec![b' '; blanks], b"\n".to_vec()].concat(),
+        )])
+        .output_sha256
+    };
+    assert_eq!(digest(64 << 10), sha256(b"a\0"));
+    assert_eq!(
+        digest((64 << 10) + 1),
+        sha256(&[b"a".to_vec(), vec![b' '; 64 << 10], b"\0".to_vec()].concat())
+    );
+}
+
+#[test]
+fn a_long_line_is_cut_at_the_piece_and_a_token_across_the_cut_is_not_seen() {
+    let line = |before: usize| format!("{} 12.5ms", "a".repeat(before));
+    check(
+        &line(PIECE_BYTES - 7),
+        &format!("{} <duration>", "a".repeat(PIECE_BYTES - 7)),
+    );
+    // One byte more, and the unit's last letter is in the next piece: `12.5m` and `s`.
+    check(
+        &line(PIECE_BYTES - 6),
+        &format!("{} <duration>s", "a".repeat(PIECE_BYTES - 6)),
+    );
+}
+
+#[test]
 fn an_unknown_normaliser_is_refused() {
     for found in [0, NORMALISER_VERSION + 1] {
         let settings = Settings {
