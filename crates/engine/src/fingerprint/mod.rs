@@ -7,6 +7,7 @@
 //!
 //! This module must not know which check ran or what its verdict is.
 
+mod moment;
 mod scan;
 mod stable;
 mod trim;

@@ -1,3 +1,5 @@
+//! Digests over whole outputs, and every rule of the stable normaliser.
+
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 

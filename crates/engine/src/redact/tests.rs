@@ -1,3 +1,5 @@
+//! What is replaced, what stays, and who may see which variable.
+
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 
