@@ -114,6 +114,35 @@ fn a_long_line_is_cut_at_the_piece_and_a_token_across_the_cut_is_not_seen() {
 }
 
 #[test]
+fn lines_in_another_order_agree_in_the_unordered_digest_only() {
+    let digest = |stream: Stream, text: &str| digests(&[(stream, text.as_bytes())]);
+    let first = digest(Stream::Stdout, "a ok 0.1s\nb ok\nb ok\n\nok");
+    let other_order = digest(Stream::Stdout, "b ok\nok\n\n\na ok 0.2s\nb ok\n");
+    assert_eq!(
+        first.unordered_output_sha256,
+        other_order.unordered_output_sha256
+    );
+    assert_ne!(first.stable_output_sha256, other_order.stable_output_sha256);
+    for text in [
+        "a ok 0.1s\nb ok\nok",
+        "a ok 0.1s\nb ok\nb ok\nok\nok",
+        "a ok 0.1s\nb okb ok\nok",
+        "a ok 0.1s\nb ok\nb no\nok",
+    ] {
+        assert_ne!(
+            digest(Stream::Stdout, text).unordered_output_sha256,
+            first.unordered_output_sha256,
+            "{text:?}"
+        );
+    }
+    let other_stream = digest(Stream::Stderr, "a ok 0.1s\nb ok\nb ok\nok");
+    assert_ne!(
+        other_stream.unordered_output_sha256,
+        first.unordered_output_sha256
+    );
+}
+
+#[test]
 fn an_unknown_normaliser_is_refused() {
     for found in [0, NORMALISER_VERSION + 1] {
         let settings = Settings {
