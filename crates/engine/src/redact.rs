@@ -27,8 +27,9 @@ pub const MAX_VALUE_BYTES: usize = 128 << 10;
 /// More secret variables than any environment holds; the rest would make the search table too large.
 pub const MAX_VALUES: usize = 1024;
 
-/// Up to this many bytes of patterns a full table is built: one lookup a byte. Above, its size would be megabytes.
-const TABLE_BYTES: usize = 16 << 10;
+/// What is searched for of a value; the rest is compared where this much is found. It keeps the search table at most some
+/// megabytes: searching for whole values of [`MAX_VALUE_BYTES`] took minutes.
+const NEEDLE_BYTES: usize = 16;
 
 /// Why a redactor cannot be made.
 #[derive(Debug, thiserror::Error)]
@@ -59,7 +60,7 @@ pub struct Redactor {
 
 struct Inner {
     automaton: AhoCorasick,
-    /// `(name, value)`, in the order of the first patterns of the automaton; the shapes' prefixes follow.
+    /// `(name, value)`, longest value first.
     values: Vec<(String, Vec<u8>)>,
     /// How far a search must see past a start to decide it.
     lookahead: usize,
@@ -104,20 +105,19 @@ impl Redactor {
         // One value under two names gets the name that sorts first, whatever order the environment has.
         values.sort_by(|left, right| (&left.1, &left.0).cmp(&(&right.1, &right.0)));
         values.dedup_by(|next, kept| next.1 == kept.1);
+        values.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
         if values.len() > MAX_VALUES {
             return Err(RedactError::TooManyValues {
                 found: values.len(),
             });
         }
-        let bytes: usize = values.iter().map(|(_, value)| value.len()).sum();
-        let patterns = values
+        let needles = values
             .iter()
-            .map(|(_, value)| value.as_slice())
-            .chain(shapes::prefixes());
+            .map(|(_, value)| value.get(..NEEDLE_BYTES).unwrap_or(value));
         let automaton = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .kind((bytes <= TABLE_BYTES).then_some(AhoCorasickKind::DFA))
-            .build(patterns)
+            .match_kind(MatchKind::LeftmostFirst)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(needles.chain(shapes::prefixes()))
             .map_err(|source| RedactError::Table {
                 values: values.len(),
                 source,
@@ -170,7 +170,7 @@ impl Redactor {
             if start >= limit {
                 return None;
             }
-            if let Some(hit) = self.hit_at(text, start, found.pattern().as_usize(), before) {
+            if let Some(hit) = self.hit_at(text, start, before) {
                 return Some(hit);
             }
             from = start + 1;
@@ -178,46 +178,27 @@ impl Redactor {
         None
     }
 
-    /// Decides a candidate. The automaton reports the longest pattern at `start`; when that is only a prefix whose shape
-    /// does not follow, a shorter value may still stand there.
-    fn hit_at(
-        &self,
-        text: &[u8],
-        start: usize,
-        pattern: usize,
-        before: [u8; 2],
-    ) -> Option<Hit<'_>> {
+    /// Decides a candidate: the longest value that stands at `start`, and a key of a known shape.
+    fn hit_at(&self, text: &[u8], start: usize, before: [u8; 2]) -> Option<Hit<'_>> {
         let rest = text.get(start..)?;
         let shape = Shape::confirm(rest, preceding(text, start, before));
-        let value = match self.inner.values.get(pattern) {
-            Some(value) => Some(value),
-            None if shape.is_none() => self
-                .inner
-                .values
-                .iter()
-                .find(|(_, value)| rest.starts_with(value)),
-            None => None,
+        let value = self
+            .inner
+            .values
+            .iter()
+            .find(|(_, value)| rest.starts_with(value));
+        let (name, length) = match (value, &shape) {
+            (Some((name, value)), None) => (name.as_str(), value.len()),
+            (Some((name, value)), Some(shape)) => (name.as_str(), value.len().max(shape.confirmed)),
+            (None, Some(shape)) => (shape.name, shape.confirmed),
+            (None, None) => return None,
         };
-        match (value, shape) {
-            (Some((name, value)), shape) => {
-                let end = value
-                    .len()
-                    .max(shape.as_ref().map_or(0, |shape| shape.confirmed));
-                Some(Hit {
-                    start,
-                    end: start + end,
-                    name,
-                    then: shape.and_then(|shape| shape.swallow),
-                })
-            }
-            (None, Some(shape)) => Some(Hit {
-                start,
-                end: start + shape.confirmed,
-                name: shape.name,
-                then: shape.swallow,
-            }),
-            (None, None) => None,
-        }
+        Some(Hit {
+            start,
+            end: start + length,
+            name,
+            then: shape.and_then(|shape| shape.swallow),
+        })
     }
 }
 

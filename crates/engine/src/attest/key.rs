@@ -104,7 +104,7 @@ pub enum KeyError {
     },
 }
 
-/// A public key, and the comment it came with.
+/// A public key. Equal when the key is, whatever comment stood beside it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey {
     key: VerifyingKey,

@@ -1,15 +1,17 @@
 //! Digests over the whole output of a check, in bounded memory.
 //!
 //! Real output carries timings, temporary paths, addresses and colours, so a byte digest alone would make an honest
-//! receipt unverifiable. Two digests are therefore made of the redacted streams: one over the text with trailing blanks
-//! removed, one after the versioned normaliser of [`stable`]. Both hash standard output first and standard error after
-//! it, never in the order in which two readers saw them.
+//! receipt unverifiable. Three digests are therefore made of the redacted streams: one over the text with trailing blanks
+//! removed, one after the versioned normaliser of [`stable`], one over the normalised lines in whatever order. All take
+//! standard output first and standard error after it, never in the order in which two readers saw them.
 //!
 //! This module must not know which check ran or what its verdict is.
 
+mod moment;
 mod scan;
 mod stable;
 mod trim;
+mod unordered;
 
 use std::sync::Arc;
 
@@ -18,6 +20,7 @@ use sha2::{Digest, Sha256};
 use crate::redact::{RedactionStream, Redactor};
 use stable::{Pieces, Rules};
 use trim::Trim;
+use unordered::Lines;
 
 pub use stable::PIECE_BYTES;
 
@@ -87,6 +90,8 @@ pub struct Digests {
     pub stable_output_sha256: String,
     /// How `stable_output_sha256` was joined.
     pub stable_joining: Joining,
+    /// Over the lines of both streams after the stable normaliser, in whatever order each stream has them.
+    pub unordered_output_sha256: String,
     /// Over redacted standard output, otherwise as it came.
     pub stdout_sha256: String,
     /// Over redacted standard error, otherwise as it came.
@@ -131,6 +136,8 @@ impl Fingerprint {
         let stdout = self.stdout.finish();
         let stderr = self.stderr.finish();
         let (output_sha256, output_joining) = join(stdout.plain, stderr.plain);
+        let unordered_output_sha256 =
+            hex(join_digests(&stdout.lines.finish(), &stderr.lines.finish()));
         let (stable_output_sha256, stable_joining) = join(stdout.stable, stderr.stable);
         Digests {
             exit_code,
@@ -138,6 +145,7 @@ impl Fingerprint {
             output_joining,
             stable_output_sha256,
             stable_joining,
+            unordered_output_sha256,
             stdout_sha256: hex(stdout.raw),
             stderr_sha256: hex(stderr.raw),
             normaliser: self.version,
@@ -157,14 +165,19 @@ fn join(stdout: Sink, stderr: Sink) -> (String, Joining) {
             joined.update(&kept);
             (hex(joined), Joining::Concatenated)
         }
-        None => {
-            let joined = Sha256::new()
-                .chain_update(hex(stdout.sha256))
-                .chain_update(b"\0")
-                .chain_update(hex(stderr.sha256));
-            (hex(joined), Joining::Digests)
-        }
+        None => (
+            hex(join_digests(&hex(stdout.sha256), &hex(stderr.sha256))),
+            Joining::Digests,
+        ),
     }
+}
+
+/// Over two hex digests with a NUL between.
+fn join_digests(stdout: &str, stderr: &str) -> Sha256 {
+    Sha256::new()
+        .chain_update(stdout)
+        .chain_update(b"\0")
+        .chain_update(stderr)
 }
 
 /// A digest, and the text itself as long as it is short enough.
@@ -211,6 +224,7 @@ struct Digesters {
     plain_trim: Trim,
     stable: Sink,
     stable_trim: Trim,
+    lines: Lines,
     pieces: Pieces,
 }
 
@@ -225,6 +239,7 @@ impl Lane {
                 plain_trim: Trim::default(),
                 stable: Sink::new(keep),
                 stable_trim: Trim::default(),
+                lines: Lines::default(),
                 pieces: Pieces::new(rules),
             },
         }
@@ -256,12 +271,13 @@ impl Digesters {
             plain_trim,
             stable,
             stable_trim,
+            lines,
             pieces,
         } = self;
         raw.update(bytes);
         plain_trim.push(bytes, &mut |text| plain.take(text));
-        pieces.push(bytes, &mut |text| {
-            stable_trim.push(text, &mut |trimmed| stable.take(trimmed))
+        pieces.push(bytes, &mut |piece| {
+            stable_trim.push(piece, &mut |text| take_stable(stable, lines, text))
         });
     }
 
@@ -269,11 +285,19 @@ impl Digesters {
         let Self {
             stable,
             stable_trim,
+            lines,
             pieces,
             ..
         } = self;
-        pieces.finish(&mut |text| stable_trim.push(text, &mut |trimmed| stable.take(trimmed)));
+        pieces.finish(&mut |piece| {
+            stable_trim.push(piece, &mut |text| take_stable(stable, lines, text))
+        });
     }
+}
+
+fn take_stable(stable: &mut Sink, lines: &mut Lines, text: &[u8]) {
+    stable.take(text);
+    lines.take(text);
 }
 
 /// The text that the stable digest is taken of, for a diff. Reads at most [`STABLE_TEXT_BYTES`].

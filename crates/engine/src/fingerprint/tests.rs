@@ -1,3 +1,5 @@
+//! Digests over whole outputs, and every rule of the stable normaliser.
+
 use proptest::prelude::*;
 use sha2::{Digest, Sha256};
 
@@ -78,6 +80,65 @@ fn stderr_over_what_is_kept_is_joined_by_digests() {
     assert_eq!(
         got.output_sha256,
         sha256(format!("{}\0{}", sha256(b"out"), sha256(&text)).as_bytes())
+    );
+}
+
+#[test]
+fn a_run_of_blanks_is_trimmed_up_to_what_is_held_and_its_beginning_passes_above() {
+    let digest = |blanks: usize| {
+        digests(&[(
+            Stream::Stdout,
+            &[b"a".to_vec(), vec![b' '; blanks], b"\n".to_vec()].concat(),
+        )])
+        .output_sha256
+    };
+    assert_eq!(digest(64 << 10), sha256(b"a\0"));
+    assert_eq!(
+        digest((64 << 10) + 1),
+        sha256(&[b"a".to_vec(), vec![b' '; 64 << 10], b"\0".to_vec()].concat())
+    );
+}
+
+#[test]
+fn a_long_line_is_cut_at_the_piece_and_a_token_across_the_cut_is_not_seen() {
+    let line = |before: usize| format!("{} 12.5ms", "a".repeat(before));
+    check(
+        &line(PIECE_BYTES - 7),
+        &format!("{} <duration>", "a".repeat(PIECE_BYTES - 7)),
+    );
+    // One byte more, and the unit's last letter is in the next piece: `12.5m` and `s`.
+    check(
+        &line(PIECE_BYTES - 6),
+        &format!("{} <duration>s", "a".repeat(PIECE_BYTES - 6)),
+    );
+}
+
+#[test]
+fn lines_in_another_order_agree_in_the_unordered_digest_only() {
+    let digest = |stream: Stream, text: &str| digests(&[(stream, text.as_bytes())]);
+    let first = digest(Stream::Stdout, "a ok 0.1s\nb ok\nb ok\n\nok");
+    let other_order = digest(Stream::Stdout, "b ok\nok\n\n\na ok 0.2s\nb ok\n");
+    assert_eq!(
+        first.unordered_output_sha256,
+        other_order.unordered_output_sha256
+    );
+    assert_ne!(first.stable_output_sha256, other_order.stable_output_sha256);
+    for text in [
+        "a ok 0.1s\nb ok\nok",
+        "a ok 0.1s\nb ok\nb ok\nok\nok",
+        "a ok 0.1s\nb okb ok\nok",
+        "a ok 0.1s\nb ok\nb no\nok",
+    ] {
+        assert_ne!(
+            digest(Stream::Stdout, text).unordered_output_sha256,
+            first.unordered_output_sha256,
+            "{text:?}"
+        );
+    }
+    let other_stream = digest(Stream::Stderr, "a ok 0.1s\nb ok\nb ok\nok");
+    assert_ne!(
+        other_stream.unordered_output_sha256,
+        first.unordered_output_sha256
     );
 }
 

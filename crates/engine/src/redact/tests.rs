@@ -1,9 +1,14 @@
+//! What is replaced, what stays, and who may see which variable.
+
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 
 use proptest::prelude::*;
 
-use super::{MIN_VALUE_BYTES, Redactor, for_check, for_work, name_looks_secret};
+use super::{
+    MAX_VALUE_BYTES, MAX_VALUES, MIN_VALUE_BYTES, RedactError, Redactor, for_check, for_work,
+    name_looks_secret,
+};
 
 fn redactor() -> Redactor {
     Redactor::new([
@@ -45,6 +50,53 @@ fn a_value_below_the_smallest_length_stays_and_one_at_it_goes() {
     assert_eq!(MIN_VALUE_BYTES, 8);
     check("1 of 1234567", "1 of 1234567");
     check("x12345678x", "x[redacted:EXACT_SECRET]x");
+}
+
+#[test]
+fn as_many_values_as_the_limit_are_replaced_and_one_more_is_refused() {
+    let pairs = |count: usize| {
+        (0..count).map(|number| (format!("N{number}_TOKEN"), format!("value-{number:06}")))
+    };
+    let redactor = Redactor::new(pairs(MAX_VALUES)).expect("at the limit");
+    assert_eq!(
+        redactor.redact(b"value-001023 value-001024").as_ref(),
+        b"[redacted:N1023_TOKEN] value-001024"
+    );
+    let refused = Redactor::new(pairs(MAX_VALUES + 1));
+    assert!(
+        matches!(refused, Err(RedactError::TooManyValues { found }) if found == MAX_VALUES + 1)
+    );
+}
+
+#[test]
+fn the_longest_value_is_replaced_also_in_chunks() {
+    let value = "0123456789abcdef".repeat(MAX_VALUE_BYTES / 16);
+    let redactor = Redactor::new([("BIG_SECRET", value.as_str()), ("A_TOKEN", "other-value")])
+        .expect("large table");
+    let text = format!("x{value}y other-value");
+    let mut stream = redactor.stream();
+    let mut out = Vec::new();
+    for chunk in text.as_bytes().chunks(10_000) {
+        stream.push(chunk, &mut out);
+    }
+    stream.finish(&mut out);
+    assert_eq!(out, b"x[redacted:BIG_SECRET]y [redacted:A_TOKEN]");
+}
+
+#[test]
+fn one_value_under_two_names_gets_the_first_name_in_any_order() {
+    for pairs in [
+        [("B_TOKEN", "same-value"), ("A_TOKEN", "same-value")],
+        [("A_TOKEN", "same-value"), ("B_TOKEN", "same-value")],
+    ] {
+        assert_eq!(
+            Redactor::new(pairs)
+                .expect("small")
+                .redact(b"same-value")
+                .as_ref(),
+            b"[redacted:A_TOKEN]"
+        );
+    }
 }
 
 #[test]

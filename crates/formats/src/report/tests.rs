@@ -1,3 +1,5 @@
+//! The collectors' two forms, each limit, and the fuzz properties.
+
 use proptest::prelude::*;
 
 use super::{Limits, ParseError, collector, ids, lines};

@@ -178,7 +178,11 @@ fn a_signature_of_ssh_keygen_is_read_and_its_keys_are_told_apart() {
     )
     .expect("read");
     assert!(ours.is_of(b"message"));
+}
 
+#[test]
+fn encrypted_keys_and_keys_of_other_algorithms_are_refused() {
+    let files = Files::new();
     let encrypted = files.path("encrypted").display().to_string();
     run(
         "ssh-keygen",
