@@ -6,15 +6,19 @@
 
 pub mod attest;
 pub mod candidate;
+pub mod evidence;
 pub mod failure;
 pub mod feedback;
 pub mod fingerprint;
 pub mod git;
 pub mod heartbeat;
+pub mod hygiene;
 pub mod layout;
 pub mod log;
 pub mod recorded;
 pub mod redact;
+pub mod report;
 pub mod run;
 pub mod runs;
 pub mod snapshot;
+pub mod verify;

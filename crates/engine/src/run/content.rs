@@ -14,7 +14,6 @@ use super::{RunConfig, command::digest};
 use crate::{
     candidate::{
         Baseline, Durability, Manifest, Workspace, WorkspaceConfig, WorkspaceError, escape,
-        workspace::BEGINNING,
     },
     git::Git,
     layout::Layout,
@@ -223,14 +222,6 @@ fn t0(baseline: &Baseline) -> Snapshot {
 
 fn count(manifest: &Manifest) -> u64 {
     u64::try_from(manifest.entries.len()).unwrap_or(u64::MAX)
-}
-
-/// The label under which the end is kept.
-pub(crate) const fn label(which: SnapshotLabel) -> &'static str {
-    match which {
-        SnapshotLabel::T0 => BEGINNING,
-        SnapshotLabel::Final => END,
-    }
 }
 
 /// The artefacts of a record as paths.

@@ -8,7 +8,7 @@ use loopexec_core::{
 };
 use loopexec_os::durable::SyncMode;
 
-use super::{RunConfig, RunEnd, WorkspaceBlock, session::Session};
+use super::{RunEnd, WorkspaceBlock, session::Session, store};
 use crate::{
     failure::{Failure, chain},
     layout::Layout,
@@ -108,11 +108,11 @@ pub(crate) fn settle(layout: &Layout, state: &RunState) -> Result<(), Failure> {
 }
 
 /// What the caller is told.
-pub(super) fn end(session: Session, config: &RunConfig) -> Result<RunEnd, Failure> {
+pub(super) fn end(session: Session) -> Result<RunEnd, Failure> {
     let state = session.state()?.clone();
     let block = workspace_block(&state, session.digest.map(|digest| digest.to_string()));
+    store::forget_holder(&session.layout);
     drop(session.lock);
-    let _ = config;
     Ok(RunEnd {
         receipt: session.receipt.path().to_owned(),
         workspace: block,

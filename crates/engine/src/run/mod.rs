@@ -17,6 +17,8 @@ mod watcher;
 
 pub use config::{Extent, ResumeOptions, RunConfig, RunEnd, Start, WorkspaceBlock};
 pub use content::{Content, ContentError};
+pub(crate) use content::{unescaped, without, workspace_config};
+pub(crate) use store::holder_name;
 pub use tools::resolve as resolve_tools;
 pub use watcher::{Silent, Watcher};
 
@@ -47,5 +49,5 @@ pub fn run(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<RunEnd, Fail
     let outcome = drive::drive(&mut session, config, watcher);
     session.close();
     outcome?;
-    finish::end(session, config)
+    finish::end(session)
 }

@@ -80,12 +80,10 @@ fn name_holder(layout: &Layout, run_id: &str) {
         "{{\"pid\":{},\"run_id\":\"{run_id}\"}}\n",
         std::process::id()
     );
-    let inside = layout.store().is_dir().then(|| layout.file("lock"));
-    let outside = layout
-        .outside()
-        .filter(|directory| directory.is_dir())
-        .map(|directory| directory.join("holder"));
-    for path in [inside, outside].into_iter().flatten() {
+    for path in names(layout)
+        .into_iter()
+        .filter(|path| path.parent().is_some_and(Path::is_dir))
+    {
         // A name that cannot be left only makes the refusal of another less helpful.
         let _ = replace_file(&path, name.as_bytes(), PRIVATE_FILE, SyncMode::None);
     }
@@ -106,18 +104,32 @@ fn held(layout: &Layout) -> Failure {
 }
 
 /// Who holds the lock, as far as a name was left by a process that still runs.
-pub(crate) fn holder(layout: &Layout) -> Option<(u32, String)> {
+fn holder(layout: &Layout) -> Option<(u32, String)> {
+    holder_name(layout).filter(|(pid, _)| process::is_alive(process::Pid(*pid)))
+}
+
+/// The name that the last holder left, and takes away when it ends in order.
+pub(crate) fn holder_name(layout: &Layout) -> Option<(u32, String)> {
+    names(layout).into_iter().find_map(|path| {
+        let value: serde_json::Value = serde_json::from_slice(&fs_err::read(path).ok()?).ok()?;
+        let pid = u32::try_from(value.get("pid")?.as_u64()?).ok()?;
+        Some((pid, value.get("run_id")?.as_str()?.to_owned()))
+    })
+}
+
+/// Takes the holder's name away.
+pub(super) fn forget_holder(layout: &Layout) {
+    for path in names(layout) {
+        let _ = fs_err::remove_file(path);
+    }
+}
+
+fn names(layout: &Layout) -> Vec<PathBuf> {
     let outside = layout.outside().map(|directory| directory.join("holder"));
     [Some(layout.file("lock")), outside]
         .into_iter()
         .flatten()
-        .find_map(|path| {
-            let value: serde_json::Value =
-                serde_json::from_slice(&fs_err::read(path).ok()?).ok()?;
-            let pid = u32::try_from(value.get("pid")?.as_u64()?).ok()?;
-            let run_id = value.get("run_id")?.as_str()?.to_owned();
-            process::is_alive(process::Pid(pid)).then_some((pid, run_id))
-        })
+        .collect()
 }
 
 /// Moves what a run of this id left to `runs/<id>/archive/<n>/`; the receipt last, so that a crash in between is seen.
