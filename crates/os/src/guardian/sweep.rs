@@ -236,11 +236,9 @@ impl Sweep<'_> {
 /// Ends the process groups of a tree. A group never reaches beyond its session, and the sessions of a tree were made in it; only the
 /// guardian's own group, which a command of its session can join, is left to the lists.
 fn kill_groups(targets: &[Pid]) {
-    let Some(own) = group_of(Pid(std::process::id())) else {
-        return;
-    };
+    let own = group_of(Pid(std::process::id()));
     let groups: BTreeSet<u32> = targets.iter().filter_map(|pid| group_of(*pid)).collect();
-    for group in groups.into_iter().filter(|group| *group != own) {
+    for group in groups.into_iter().filter(|group| Some(*group) != own) {
         tree::send_to_group(group, Signal::KILL);
     }
 }
@@ -259,20 +257,21 @@ fn adopted() -> Vec<Pid> {
         .collect()
 }
 
-fn session_of(pid: Pid) -> Option<u32> {
-    let session = rustix::process::getsid(Some(raw(pid)?)).ok()?;
-    u32::try_from(session.as_raw_pid()).ok()
+/// The session of a process; 0 when it was made outside of our process namespace, which is why the safe wrapper does not do.
+#[expect(unsafe_code, reason = "the safe wrapper cannot give back the number 0")]
+fn session_of(pid: Pid) -> Option<i32> {
+    let pid = i32::try_from(pid.0).ok()?;
+    // SAFETY: takes and gives back a number.
+    Some(unsafe { libc::getsid(pid) }).filter(|session| *session >= 0)
 }
 
+/// The group of a process, when it can be named: 0 would name our own and 1, made negative, everybody.
+#[expect(unsafe_code, reason = "the safe wrapper cannot give back the number 0")]
 fn group_of(pid: Pid) -> Option<u32> {
-    let group = rustix::process::getpgid(Some(raw(pid)?)).ok()?;
-    u32::try_from(group.as_raw_pid()).ok()
-}
-
-fn raw(pid: Pid) -> Option<rustix::process::Pid> {
-    i32::try_from(pid.0)
-        .ok()
-        .and_then(rustix::process::Pid::from_raw)
+    let pid = i32::try_from(pid.0).ok()?;
+    // SAFETY: takes and gives back a number.
+    let group = unsafe { libc::getpgid(pid) };
+    u32::try_from(group).ok().filter(|group| *group > 1)
 }
 
 /// Any child, for [`wait`].
