@@ -27,7 +27,6 @@ pub struct Identity {
 pub(crate) struct Stat {
     pub(crate) state: u8,
     pub(crate) parent: Pid,
-    pub(crate) session: u32,
     /// User and system time of the process and of its reaped children, in clock ticks.
     pub(crate) cpu_ticks: u64,
     pub(crate) start_ticks: u64,
@@ -129,7 +128,6 @@ fn parse_stat(bytes: &[u8]) -> Option<Stat> {
     Some(Stat {
         state: *fields.first()?.as_bytes().first()?,
         parent: Pid(small(1)?),
-        session: small(3)?,
         cpu_ticks,
         start_ticks: number(19)?,
     })
@@ -186,7 +184,6 @@ mod tests {
         let expected = Stat {
             state: b'Z',
             parent: Pid(5),
-            session: 7,
             cpu_ticks: 100,
             start_ticks: 999,
         };

@@ -80,6 +80,17 @@ pub(crate) fn send(pid: Pid, signal: Signal) {
     }
 }
 
+/// Sends a signal to a whole process group at once: unlike a list, the kernel misses nobody who is just forking.
+pub(crate) fn send_to_group(group: u32, signal: Signal) {
+    // As above: 1 would again mean everybody.
+    let Some(target) = i32::try_from(group).ok().filter(|number| *number > 1) else {
+        return;
+    };
+    if let Some(target) = rustix::process::Pid::from_raw(target) {
+        let _ = rustix::process::kill_process_group(target, signal);
+    }
+}
+
 /// Whether the kernel was built with lists of children. Asked once: it does not change.
 fn kernel_lists_children() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();

@@ -180,6 +180,8 @@ pub struct Ended {
     /// What it left behind.
     pub left_processes: LeftProcesses,
     /// Whether the guardian died before the sweep was done; the governor then ended what came back to it.
+    /// `left_processes`, `cpu_ms` and `max_rss_kib` are then of whatever came back, and where two slots lose their guardians at once they
+    /// are not told apart.
     pub guardian_lost: bool,
     /// Processes that were left alive: in the kernel, or of another user.
     pub unkillable: u32,

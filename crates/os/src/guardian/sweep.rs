@@ -89,19 +89,21 @@ pub(super) fn reap(scope: Scope, main: Option<Pid>, tally: &mut Tally, sweeping:
             }
         },
         Scope::Adopted => {
-            let mut left = false;
-            for pid in adopted() {
-                match wait(i32::try_from(pid.0).unwrap_or(0)) {
-                    // What was its child is ours now: only another look can tell.
-                    Wait::Ended(child) => {
-                        tally.record(&child, main, sweeping);
-                        left = true;
-                    }
-                    Wait::Running => left = true,
-                    Wait::NoChild => {}
+            let adopted = adopted();
+            // By groups: what comes back from a tree that keeps forking is reaped faster than it can be listed.
+            for group in adopted
+                .iter()
+                .filter_map(|pid| group_of(*pid))
+                .collect::<BTreeSet<u32>>()
+            {
+                while let Wait::Ended(child) =
+                    wait(i32::try_from(group).map_or(NOBODY, |group| -group))
+                {
+                    tally.record(&child, main, sweeping);
                 }
             }
-            left
+            // Of what was reaped the children are ours now: only the next look can tell that nobody came.
+            !adopted.is_empty()
         }
     }
 }
@@ -164,6 +166,7 @@ impl Sweep<'_> {
 
     /// The first round takes what is usual, a few processes that were left over. What outlives it may be forking.
     fn kill(&self, mut targets: Vec<Pid>, round: u32) {
+        kill_groups(&targets);
         if round > 0 {
             self.kill_leaf();
             targets = self.stop_all(self.targets());
@@ -230,22 +233,51 @@ impl Sweep<'_> {
     }
 }
 
+/// Ends the process groups of a tree. A group never reaches beyond its session, and the sessions of a tree were made in it; only the
+/// guardian's own group, which a command of its session can join, is left to the lists.
+fn kill_groups(targets: &[Pid]) {
+    let own = group_of(Pid(std::process::id()));
+    let groups: BTreeSet<u32> = targets.iter().filter_map(|pid| group_of(*pid)).collect();
+    for group in groups.into_iter().filter(|group| Some(*group) != own) {
+        tree::send_to_group(group, Signal::KILL);
+    }
+}
+
 /// Children of this process that it did not start: they are of another session than it and no guardian of it.
 fn adopted() -> Vec<Pid> {
     let me = Pid(std::process::id());
-    let Ok(own) = process::stat(me) else {
+    let Some(own) = session_of(me) else {
         return Vec::new();
     };
     let guardians = registry::live();
-    let foreign = |pid: &Pid| process::stat(*pid).is_ok_and(|stat| stat.session != own.session);
+    let foreign = |pid: &Pid| session_of(*pid).is_some_and(|session| session != own);
     tree::children(me)
         .into_iter()
         .filter(|pid| !guardians.contains(pid) && foreign(pid))
         .collect()
 }
 
+/// The session of a process; 0 when it was made outside of our process namespace, which is why the safe wrapper does not do.
+#[expect(unsafe_code, reason = "the safe wrapper cannot give back the number 0")]
+fn session_of(pid: Pid) -> Option<i32> {
+    let pid = i32::try_from(pid.0).ok()?;
+    // SAFETY: takes and gives back a number.
+    Some(unsafe { libc::getsid(pid) }).filter(|session| *session >= 0)
+}
+
+/// The group of a process, when it can be named: 0 would name our own and 1, made negative, everybody.
+#[expect(unsafe_code, reason = "the safe wrapper cannot give back the number 0")]
+fn group_of(pid: Pid) -> Option<u32> {
+    let pid = i32::try_from(pid.0).ok()?;
+    // SAFETY: takes and gives back a number.
+    let group = unsafe { libc::getpgid(pid) };
+    u32::try_from(group).ok().filter(|group| *group > 1)
+}
+
 /// Any child, for [`wait`].
 const ANY: i32 = -1;
+/// A child that cannot be: the first process is nobody's child.
+const NOBODY: i32 = 1;
 
 struct Waited {
     pid: Pid,

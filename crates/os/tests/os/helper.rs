@@ -94,6 +94,12 @@ fn governor(script: &str, grace_millis: u64, cgroup: &str) {
         .run(&command, &limits, &mut Heard::default())
         .unwrap();
     println!("{:?} {:?}", again.interruption, again.exit);
+    // What has to run after a cancellation does, once the signal is acknowledged.
+    signals().acknowledge();
+    let last = guardian
+        .run(&Tag::new().shell("exit 0"), &limits, &mut Heard::default())
+        .unwrap();
+    println!("{:?} {:?}", last.interruption, last.exit);
 }
 
 fn hold_lock(directory: &Path) {
