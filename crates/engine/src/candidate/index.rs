@@ -4,7 +4,6 @@
 
 use super::layout;
 use super::object::{ObjectFormat, ObjectId};
-use super::pack::Durability;
 use crate::git::{Call, Git, GitError, Repository};
 use memchr::memmem;
 use std::ffi::OsString;
@@ -115,7 +114,17 @@ pub(super) fn inspect(
             index: None,
         });
     };
-    let written = layout::replace(&copy, &raw, Durability::Buffered);
+    // A git that was killed leaves its lock, and the next could then not write the copy.
+    let leftover = scratch.join("index.copy.lock");
+    if leftover.exists() {
+        let removed = fs_err::remove_file(&leftover);
+        removed.map_err(|source| IndexError::File {
+            action: "remove",
+            path: leftover,
+            source,
+        })?;
+    }
+    let written = layout::replace(&copy, &raw);
     written.map_err(|source| IndexError::File {
         action: "write",
         path: copy.clone(),
@@ -206,7 +215,8 @@ fn replace_locked(
     if let Some((name, bytes)) = shared {
         let path = repository.git_dir.join(name);
         if !path.is_file() {
-            layout::replace(&path, bytes, Durability::Synced)?;
+            layout::replace(&path, bytes)?;
+            layout::flush([path.as_path()])?;
         }
     }
     let Some(raw) = raw else {

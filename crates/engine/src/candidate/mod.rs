@@ -24,6 +24,6 @@ mod trees;
 pub mod undo;
 pub mod workspace;
 
+pub use layout::Durability;
 pub use manifest::Manifest;
-pub use pack::Durability;
 pub use workspace::{Baseline, Workspace, WorkspaceConfig, WorkspaceError};

@@ -4,10 +4,10 @@
 //! beginning of a run, the index. What is new goes into one pack; what is kept already, or lies in the repository of the person
 //! and is pinned there, is not written again. This module must not know how a workspace is read or written.
 
-use super::layout::{self, REFERENCE_PREFIX};
+use super::layout::{self, Durability, REFERENCE_PREFIX};
 use super::manifest::{Content, Entry, Manifest, ManifestError, Sha256Bytes};
 use super::object::{Object, ObjectFormat, ObjectId, ObjectKind, TreeLine, TreeMode};
-use super::pack::{Durability, PackFile, PackWriter};
+use super::pack::{PackFile, PackWriter};
 use super::pack_index::PackIndex;
 use super::scan::{self, Scanner};
 use super::source::{self, ObjectError, ObjectSource, Pack};
@@ -361,29 +361,47 @@ impl Store {
         let commit = Object::commit(&root.id);
         let id = commit.id;
         objects.extend([root, commit]);
-        self.write_pack(scanner, manifest, objects, durability)?;
         let sidecar = self.directory.join(format!("{label}.manifest"));
-        layout::replace(&sidecar, &encoded, durability)
-            .map_err(|source| self.error("write the manifest", source))?;
-        self.references
-            .insert(format!("{REFERENCE_PREFIX}{label}"), id);
-        let written = layout::write_references(&self.git_dir, &self.references, durability);
-        written.map_err(|source| self.error("write the references", source))?;
-        Ok(Saved {
+        let reference = format!("{REFERENCE_PREFIX}{label}");
+        let saved = Saved {
             commit: id,
             tree,
             manifest_sha256,
-        })
+        };
+        if self.references.get(&reference) == Some(&id) && sidecar.is_file() {
+            return Ok(saved);
+        }
+        let index = self.write_pack(scanner, manifest, objects)?;
+        layout::replace(&sidecar, &encoded)
+            .map_err(|source| self.error("write the manifest", source))?;
+        self.references.insert(reference, id);
+        let written = layout::write_references(&self.git_dir, &self.references);
+        written.map_err(|source| self.error("write the references", source))?;
+        if durability == Durability::Synced {
+            let pack = index.as_ref().map(|index| index.with_extension("pack"));
+            let objects = self.git_dir.join("objects");
+            let (packs, references) = (objects.join("pack"), self.git_dir.join("packed-refs"));
+            let paths = [
+                &sidecar,
+                &references,
+                &packs,
+                &objects,
+                &self.git_dir,
+                &self.directory,
+            ];
+            let paths = pack.iter().chain(&index).chain(paths).map(PathBuf::as_path);
+            layout::flush(paths).map_err(|source| self.error("flush", source))?;
+        }
+        Ok(saved)
     }
 
-    /// Writes what is not kept yet as one pack.
+    /// Writes what is not kept yet as one pack; gives the path of its index, if there was anything.
     fn write_pack(
         &mut self,
         scanner: &Scanner,
         manifest: &Manifest,
         objects: Vec<Object>,
-        durability: Durability,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Option<PathBuf>, StoreError> {
         let mut fresh = HashSet::new();
         let mut is_new = |id: &ObjectId| {
             !self.elsewhere.contains(id)
@@ -403,7 +421,7 @@ impl Store {
             }
         }
         if objects.is_empty() && files.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         let directory = self.git_dir.join("objects/pack");
         // Both numbers are below the limit of entries and some.
@@ -436,12 +454,12 @@ impl Store {
             return Err(error);
         }
         let path = pack
-            .finish(durability)
+            .finish()
             .map_err(|source| self.error("finish a pack", source))?;
         let loaded =
             Pack::load(&path, self.format).map_err(|source| self.error("read the pack", source))?;
         self.packs.extend(loaded);
-        Ok(())
+        Ok(Some(path))
     }
 
     fn named(

@@ -1,7 +1,7 @@
 //! Undo brings back worktree and index byte for byte, keeps what it replaces, and can be run again.
 
 use super::*;
-use crate::candidate::pack::Durability;
+use crate::candidate::Durability;
 use crate::candidate::testing::{self, git_program, seen, spoil, write_odd_content};
 
 fn config(workspace: &testing::Workspace) -> WorkspaceConfig {
@@ -36,7 +36,11 @@ fn index(workspace: &testing::Workspace) -> Option<Vec<u8>> {
 #[test]
 fn worktree_and_index_come_back_and_the_commits_made_meanwhile_stay() {
     let Some(workspace) = prepared() else { return };
-    let (files, raw, status) = (seen(&workspace.path()), index(&workspace), workspace.git(&["status", "--porcelain"]));
+    let (files, raw, status) = (
+        seen(&workspace.path()),
+        index(&workspace),
+        workspace.git(&["status", "--porcelain"]),
+    );
     Workspace::begin(config(&workspace)).expect("begun");
     spoil(&workspace);
     workspace.git(&["add", "-A"]);
@@ -63,8 +67,14 @@ fn what_undo_replaces_is_kept_and_can_be_brought_back_too() {
     workspace.write("out.o", b"untouched");
     let after = seen(&workspace.path());
     let report = undo(config(&workspace)).expect("undone");
-    assert_eq!(report.kept_reference.as_deref(), Some("refs/loopexec/r1/undo-1"));
-    assert_eq!(workspace.git(&["show", "refs/loopexec/r1/undo-1:worktree/tracked"]), "the work of a night\n");
+    assert_eq!(
+        report.kept_reference.as_deref(),
+        Some("refs/loopexec/r1/undo-1")
+    );
+    assert_eq!(
+        workspace.git(&["show", "refs/loopexec/r1/undo-1:worktree/tracked"]),
+        "the work of a night\n"
+    );
     let (mut care, _) = Workspace::resume(config(&workspace)).expect("resumed");
     care.restore(&report.kept).expect("restored");
     assert_eq!(seen(&workspace.path()), after);
@@ -80,19 +90,27 @@ fn an_undo_that_was_interrupted_is_run_again_and_keeps_each_state() {
     // Another git holds the index: the undo stops after the worktree.
     workspace.write(".git/index.lock", b"");
     let error = undo(config(&workspace)).expect_err("the index is locked");
-    let text = std::error::Error::source(&error).expect("a cause").to_string();
+    let text = std::error::Error::source(&error)
+        .expect("a cause")
+        .to_string();
     assert!(text.contains("index.lock exists"), "{text}");
     fs_err::remove_file(workspace.at(".git/index.lock")).expect("removed");
     workspace.write("tracked", b"cut sho");
     let report = undo(config(&workspace)).expect("undone");
     assert_eq!(report.kept_label, "undo-2");
     assert_eq!((seen(&workspace.path()), index(&workspace)), (files, raw));
-    assert!(workspace.git(&["show", "refs/loopexec/r1/undo-1:manifest"]).contains(" added/new%20file\n"));
+    assert!(
+        workspace
+            .git(&["show", "refs/loopexec/r1/undo-1:manifest"])
+            .contains(" added/new%20file\n")
+    );
 }
 
 #[test]
 fn an_index_that_was_not_there_is_removed_again() {
-    let Some(workspace) = testing::Workspace::with_git() else { return };
+    let Some(workspace) = testing::Workspace::with_git() else {
+        return;
+    };
     workspace.write("a", b"a");
     Workspace::begin(config(&workspace)).expect("begun");
     workspace.git(&["add", "a"]);
@@ -113,7 +131,10 @@ fn the_index_comes_back_where_it_was_split_unmerged_or_intended() {
     workspace.git(&["add", "-A"]);
     for entry in fs_err::read_dir(workspace.at(".git")).expect("a directory") {
         let path = entry.expect("an entry").path();
-        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("sharedindex.")) {
+        if path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with("sharedindex."))
+        {
             fs_err::remove_file(path).expect("removed");
         }
     }
@@ -153,5 +174,8 @@ fn without_git_the_state_that_is_replaced_is_kept_in_the_store() {
 fn a_run_that_kept_nothing_cannot_be_undone() {
     let workspace = testing::Workspace::plain();
     workspace.write("a", b"a");
-    assert!(matches!(undo(config(&workspace)), Err(WorkspaceError::NoBeginning { .. })));
+    assert!(matches!(
+        undo(config(&workspace)),
+        Err(WorkspaceError::NoBeginning { .. })
+    ));
 }

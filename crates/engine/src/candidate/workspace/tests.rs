@@ -1,5 +1,7 @@
 //! A workspace is taken into care with everything it holds, in each kind of repository, and the person's own git sees nothing.
 
+mod keeping;
+
 use super::*;
 use crate::candidate::testing::{self, git_program, link, seen, write_odd_content};
 use std::path::Path;
@@ -29,7 +31,11 @@ fn committed() -> Option<testing::Workspace> {
 }
 
 fn paths(manifest: &Manifest) -> Vec<String> {
-    manifest.entries.iter().map(|entry| crate::candidate::escape::escape(&entry.path)).collect()
+    manifest
+        .entries
+        .iter()
+        .map(|entry| crate::candidate::escape::escape(&entry.path))
+        .collect()
 }
 
 #[test]
@@ -40,9 +46,23 @@ fn without_git_everything_but_the_governor_s_directory_is_kept_and_no_reference_
     workspace.write("nested/.git/HEAD", b"never content");
     workspace.write(".gitignore", b"a\n");
     let (_, baseline) = begin(&workspace);
-    let expect = [".gitignore", "a", "nested", "nested/.loopexec", "nested/.loopexec/x"];
+    let expect = [
+        ".gitignore",
+        "a",
+        "nested",
+        "nested/.loopexec",
+        "nested/.loopexec/x",
+    ];
     assert_eq!(paths(&baseline.manifest), expect);
-    assert_eq!((baseline.reference, baseline.head, baseline.dirty, baseline.index_tree), (None, None, false, None));
+    assert_eq!(
+        (
+            baseline.reference,
+            baseline.head,
+            baseline.dirty,
+            baseline.index_tree
+        ),
+        (None, None, false, None)
+    );
 }
 
 #[test]
@@ -50,12 +70,24 @@ fn a_clean_checkout_is_not_dirty_and_nothing_of_it_is_stored_twice() {
     let Some(workspace) = committed() else { return };
     let (care, baseline) = begin(&workspace);
     assert!(!baseline.dirty);
-    assert_eq!(baseline.head.map(|id| id.to_string()), Some(workspace.git(&["rev-parse", "HEAD"]).trim().to_owned()));
+    assert_eq!(
+        baseline.head.map(|id| id.to_string()),
+        Some(workspace.git(&["rev-parse", "HEAD"]).trim().to_owned())
+    );
     assert_eq!(baseline.index_tree, Some(baseline.saved.tree));
-    assert_eq!(baseline.saved.tree.to_string(), workspace.git(&["rev-parse", "HEAD^{tree}"]).trim());
-    let id = ObjectId::from_hex(workspace.git(&["rev-parse", "HEAD:main.c"]).trim()).expect("an id");
+    assert_eq!(
+        baseline.saved.tree.to_string(),
+        workspace.git(&["rev-parse", "HEAD^{tree}"]).trim()
+    );
+    let id =
+        ObjectId::from_hex(workspace.git(&["rev-parse", "HEAD:main.c"]).trim()).expect("an id");
     assert!(!care.store().source(None).is_own(&id));
-    assert!(care.store().source(git_program().as_ref()).bytes(&id, ObjectKind::Blob).is_ok());
+    assert!(
+        care.store()
+            .source(git_program().as_ref())
+            .bytes(&id, ObjectKind::Blob)
+            .is_ok()
+    );
 }
 
 #[test]
@@ -107,7 +139,14 @@ fn head_index_branches_stash_and_reflogs_stay_as_they_are() {
     workspace.git(&["add", "."]);
     workspace.git(&["config", "core.logAllRefUpdates", "always"]);
     let state = || {
-        let files = ["index", "HEAD", "logs/HEAD", "logs/refs/heads/main", "refs/stash", "logs/refs/stash"];
+        let files = [
+            "index",
+            "HEAD",
+            "logs/HEAD",
+            "logs/refs/heads/main",
+            "refs/stash",
+            "logs/refs/stash",
+        ];
         files.map(|name| fs_err::read(workspace.at(".git").join(name)).expect("there"))
     };
     let before = state();
@@ -116,7 +155,10 @@ fn head_index_branches_stash_and_reflogs_stay_as_they_are() {
     care.restore(&baseline.saved).expect("restored");
     assert_eq!(state(), before);
     assert!(!workspace.at(".git/logs/refs/loopexec").exists());
-    assert_eq!(fs_err::read(workspace.at("main.c")).expect("there"), b"staged\n");
+    assert_eq!(
+        fs_err::read(workspace.at("main.c")).expect("there"),
+        b"staged\n"
+    );
 }
 
 #[test]
@@ -124,11 +166,22 @@ fn no_hook_filter_or_monitor_of_the_workspace_runs() {
     let Some(workspace) = committed() else { return };
     let proof = workspace.at("../proof");
     let script = format!("#!/bin/sh\necho ran >> '{}'\ncat\n", proof.display());
-    for hook in ["post-index-change", "reference-transaction", "pre-auto-gc", "fsmonitor-watchman", "filter"] {
+    for hook in [
+        "post-index-change",
+        "reference-transaction",
+        "pre-auto-gc",
+        "fsmonitor-watchman",
+        "filter",
+    ] {
         workspace.write(format!(".git/hooks/{hook}"), script.as_bytes());
         testing::set_mode(&workspace.at(format!(".git/hooks/{hook}")), 0o755);
     }
-    let hook = |name: &str| workspace.at(format!(".git/hooks/{name}")).display().to_string();
+    let hook = |name: &str| {
+        workspace
+            .at(format!(".git/hooks/{name}"))
+            .display()
+            .to_string()
+    };
     workspace.write(".gitattributes", b"* filter=evil ident text eol=crlf\n");
     for (name, value) in [
         ("filter.evil.clean", hook("filter")),
@@ -143,7 +196,8 @@ fn no_hook_filter_or_monitor_of_the_workspace_runs() {
             .and_then(|mut file| {
                 use std::io::Write as _;
                 let (section, key) = name.rsplit_once('.').expect("a name");
-                let section = section.replacen('.', " \"", 1) + if section.contains('.') { "\"" } else { "" };
+                let section =
+                    section.replacen('.', " \"", 1) + if section.contains('.') { "\"" } else { "" };
                 writeln!(file, "[{section}]\n\t{key} = {value}")
             })
             .expect("configured");
@@ -155,7 +209,11 @@ fn no_hook_filter_or_monitor_of_the_workspace_runs() {
     workspace.write("main.c", b"spoilt");
     care.restore(&baseline.saved).expect("restored");
     assert_eq!(seen(&workspace.path()), before);
-    assert!(!proof.exists(), "{}", fs_err::read_to_string(&proof).unwrap_or_default());
+    assert!(
+        !proof.exists(),
+        "{}",
+        fs_err::read_to_string(&proof).unwrap_or_default()
+    );
 }
 
 #[test]
@@ -171,9 +229,14 @@ fn what_the_rules_leave_out_stays_and_what_stands_in_the_way_is_moved_aside() {
     workspace.write("fresh/added", b"added");
     let report = care.restore(&baseline.saved).expect("restored");
     assert_eq!(report.left, [b"fresh".to_vec()]);
-    let [(path, place)] = report.displaced.as_slice() else { panic!("{:?}", report.displaced) };
+    let [(path, place)] = report.displaced.as_slice() else {
+        panic!("{:?}", report.displaced)
+    };
     assert_eq!(path, b"build");
-    assert_eq!(fs_err::read(place.join("output")).expect("kept"), b"ignored");
+    assert_eq!(
+        fs_err::read(place.join("output")).expect("kept"),
+        b"ignored"
+    );
     assert!(workspace.at("build").is_file() && workspace.at("tool/cache.o").is_file());
     assert!(workspace.at("fresh/cache.o").is_file() && !workspace.at("fresh/added").exists());
 }
@@ -185,7 +248,13 @@ fn rules_that_appear_later_hide_nothing_and_tracked_files_are_in_whatever_the_ru
     workspace.write("build/not", b"n");
     workspace.git(&["add", "-f", "build/keep/tracked.o"]);
     let (mut care, baseline) = begin(&workspace);
-    let expect = [".gitignore", "build", "build/keep", "build/keep/tracked.o", "main.c"];
+    let expect = [
+        ".gitignore",
+        "build",
+        "build/keep",
+        "build/keep/tracked.o",
+        "main.c",
+    ];
     assert_eq!(paths(&baseline.manifest), expect);
     workspace.write(".gitignore", b"*\n");
     workspace.write("hidden", b"h");
@@ -198,41 +267,90 @@ fn rules_that_appear_later_hide_nothing_and_tracked_files_are_in_whatever_the_ru
 
 #[test]
 fn the_rules_leave_out_what_git_leaves_out() {
-    let Some(workspace) = testing::Workspace::with_git() else { return };
+    let Some(workspace) = testing::Workspace::with_git() else {
+        return;
+    };
     let rules = "*.log\n!keep.log\n/root\nlib/\n\\#hash\ntrail\\ \n**/deep/*.tmp\na/**/z\nx?y\n[ab].c\n# a comment\n!*/\n";
     workspace.write(".gitignore", rules.replace('\n', "\r\n").as_bytes());
     workspace.write("sub/.gitignore", b"!*.log\n/only\nnested/\n");
     workspace.write(".git/info/exclude", b"excluded\n.loopexec\n");
     workspace.write("../person", b"personal\nsub/anchored\n");
     for path in [
-        "a.log", "keep.log", "root", "sub/root", "lib/x", "sub/lib/y", "libx", "#hash", "trail ", "trail", "q/deep/a.tmp",
-        "q/deep/r/b.tmp", "a/z", "a/b/c/z", "xqy", "sub/xqy", "a.c", "c.c", "sub/b.log", "sub/only", "sub/s/only",
-        "sub/nested/n", "excluded/x", "sub/excluded", "personal", "sub/personal", "sub/anchored", "sub/sub/anchored",
-        "UPPER.LOG", "with space", "lib.d/lib/z/.gitignore",
+        "a.log",
+        "keep.log",
+        "root",
+        "sub/root",
+        "lib/x",
+        "sub/lib/y",
+        "libx",
+        "#hash",
+        "trail ",
+        "trail",
+        "q/deep/a.tmp",
+        "q/deep/r/b.tmp",
+        "a/z",
+        "a/b/c/z",
+        "xqy",
+        "sub/xqy",
+        "a.c",
+        "c.c",
+        "sub/b.log",
+        "sub/only",
+        "sub/s/only",
+        "sub/nested/n",
+        "excluded/x",
+        "sub/excluded",
+        "personal",
+        "sub/personal",
+        "sub/anchored",
+        "sub/sub/anchored",
+        "UPPER.LOG",
+        "with space",
+        "lib.d/lib/z/.gitignore",
     ] {
         workspace.write(path, b"x");
     }
     let excludes = workspace.at("../person");
     let git = |flags: &[&str]| {
         let excludes = format!("core.excludesFile={}", excludes.display());
-        workspace.git(&[&["-c", &excludes, "ls-files", "-z", "--exclude-standard"], flags].concat())
+        workspace.git(
+            &[
+                &["-c", &excludes, "ls-files", "-z", "--exclude-standard"],
+                flags,
+            ]
+            .concat(),
+        )
     };
-    let mut expect: Vec<_> = git(&["-co"]).split_terminator('\0').map(str::to_owned).collect();
+    let mut expect: Vec<_> = git(&["-co"])
+        .split_terminator('\0')
+        .map(str::to_owned)
+        .collect();
     expect.sort();
     let mut config = config(&workspace, &workspace.path());
     config.excludes_file = Some(excludes.clone());
     let (_, baseline) = Workspace::begin(config).expect("begun");
-    let files = baseline.manifest.entries.iter().filter(|entry| entry.content != Content::Directory);
-    let found: Vec<_> = files.map(|entry| String::from_utf8(entry.path.clone()).expect("a name")).collect();
+    let files = baseline
+        .manifest
+        .entries
+        .iter()
+        .filter(|entry| entry.content != Content::Directory);
+    let found: Vec<_> = files
+        .map(|entry| String::from_utf8(entry.path.clone()).expect("a name"))
+        .collect();
     assert_eq!(found, expect);
 }
 
 #[test]
 fn a_branch_without_commits_and_a_detached_head_are_served() {
-    let Some(workspace) = testing::Workspace::with_git() else { return };
+    let Some(workspace) = testing::Workspace::with_git() else {
+        return;
+    };
     workspace.write("a", b"a");
     let (_, baseline) = begin(&workspace);
-    assert_eq!((baseline.head, baseline.dirty, baseline.index_tree), (None, true, None));
+    assert_eq!(
+        (baseline.head, baseline.dirty, baseline.index_tree),
+        (None, true, None)
+    );
     workspace.git(&["add", "a"]);
     workspace.git(&["commit", "-qm", "one"]);
     workspace.git(&["checkout", "-q", "--detach"]);
@@ -249,10 +367,16 @@ fn a_linked_worktree_keeps_its_own_index_and_shares_the_reference() {
     testing::write(&linked.join("main.c"), b"linked\n");
     workspace.git_in(&linked, &["add", "main.c"]);
     let (mut care, baseline) = Workspace::begin(config(&workspace, &linked)).expect("begun");
-    assert_eq!(workspace.git(&["show", "refs/loopexec/r1/t0:index/main.c"]), "linked\n");
+    assert_eq!(
+        workspace.git(&["show", "refs/loopexec/r1/t0:index/main.c"]),
+        "linked\n"
+    );
     fs_err::remove_file(linked.join("main.c")).expect("removed");
     care.restore(&baseline.saved).expect("restored");
-    assert_eq!(fs_err::read(linked.join("main.c")).expect("there"), b"linked\n");
+    assert_eq!(
+        fs_err::read(linked.join("main.c")).expect("there"),
+        b"linked\n"
+    );
     assert!(linked.join(".git").is_file());
 }
 
@@ -260,14 +384,26 @@ fn a_linked_worktree_keeps_its_own_index_and_shares_the_reference() {
 fn a_submodule_is_kept_as_plain_files_and_its_git_is_not_touched() {
     let Some(workspace) = committed() else { return };
     let other = committed().expect("git is here");
-    workspace.git(&["submodule", "--quiet", "add", other.path().to_str().expect("a name"), "module"]);
+    workspace.git(&[
+        "submodule",
+        "--quiet",
+        "add",
+        other.path().to_str().expect("a name"),
+        "module",
+    ]);
     workspace.git(&["commit", "-qm", "two"]);
     let (mut care, baseline) = begin(&workspace);
     assert!(!baseline.dirty);
-    assert!(baseline.manifest.get(b"module/main.c").is_some() && baseline.manifest.get(b"module/.git").is_none());
+    assert!(
+        baseline.manifest.get(b"module/main.c").is_some()
+            && baseline.manifest.get(b"module/.git").is_none()
+    );
     fs_err::remove_file(workspace.at("module/main.c")).expect("removed");
     care.restore(&baseline.saved).expect("restored");
-    assert_eq!(workspace.git_in(&workspace.at("module"), &["status", "--porcelain"]), "");
+    assert_eq!(
+        workspace.git_in(&workspace.at("module"), &["status", "--porcelain"]),
+        ""
+    );
     workspace.git(&["fsck", "--strict", "--no-dangling"]);
 }
 
@@ -281,7 +417,11 @@ fn a_sparse_checkout_is_not_dirty_and_is_restored_as_it_is() {
     for flags in [&["--cone"][..], &["--cone", "--sparse-index"]] {
         workspace.git(&[&["sparse-checkout", "set"], flags, &["in"]].concat());
         let (mut care, baseline) = begin(&workspace);
-        assert!(!baseline.dirty && baseline.manifest.get(b"out/b").is_none() && baseline.index_tree.is_some());
+        assert!(
+            !baseline.dirty
+                && baseline.manifest.get(b"out/b").is_none()
+                && baseline.index_tree.is_some()
+        );
         workspace.write("in/a", b"changed");
         care.restore(&baseline.saved).expect("restored");
         assert!(!workspace.at("out").exists());
@@ -306,7 +446,10 @@ fn a_subdirectory_of_a_repository_is_kept_alone_under_the_rules_above_it() {
     workspace.write("sub/dir/b.txt", b"b");
     care.restore(&baseline.saved).expect("restored");
     assert!(!workspace.at("sub/dir/b.txt").exists() && workspace.at("sub/dir/a.o").exists());
-    assert_eq!(fs_err::read(workspace.at("main.c")).expect("there"), b"changed outside of the subdirectory");
+    assert_eq!(
+        fs_err::read(workspace.at("main.c")).expect("there"),
+        b"changed outside of the subdirectory"
+    );
 }
 
 #[test]
@@ -315,7 +458,8 @@ fn a_workspace_in_an_ignored_directory_is_not_empty() {
     workspace.write("build/demo/file", b"x");
     workspace.write("build/demo/.gitignore", b"own\n");
     workspace.write("build/demo/own", b"x");
-    let (_, baseline) = Workspace::begin(config(&workspace, &workspace.at("build/demo"))).expect("begun");
+    let (_, baseline) =
+        Workspace::begin(config(&workspace, &workspace.at("build/demo"))).expect("begun");
     assert_eq!(paths(&baseline.manifest), [".gitignore", "file"]);
 }
 
@@ -325,11 +469,18 @@ fn unmerged_and_intended_entries_leave_the_raw_index_and_no_wrong_tree() {
     workspace.write("later", b"later");
     workspace.git(&["add", "--intent-to-add", "later"]);
     let (_, baseline) = begin(&workspace);
-    let tree = baseline.index_tree.expect("git writes a tree without intended entries");
-    assert_eq!(tree.to_string(), workspace.git(&["rev-parse", "HEAD^{tree}"]).trim());
+    let tree = baseline
+        .index_tree
+        .expect("git writes a tree without intended entries");
+    assert_eq!(
+        tree.to_string(),
+        workspace.git(&["rev-parse", "HEAD^{tree}"]).trim()
+    );
 
     let id = workspace.git(&["hash-object", "-w", "main.c"]);
-    let lines: String = (1..=3).map(|stage| format!("100644 {} {stage}\tmain.c\n", id.trim())).collect();
+    let lines: String = (1..=3)
+        .map(|stage| format!("100644 {} {stage}\tmain.c\n", id.trim()))
+        .collect();
     let input = workspace.at("../lines");
     testing::write(&input, lines.as_bytes());
     let command = format!("git update-index --index-info < '{}'", input.display());
@@ -337,7 +488,10 @@ fn unmerged_and_intended_entries_leave_the_raw_index_and_no_wrong_tree() {
     let raw = fs_err::read(workspace.at(".git/index")).expect("an index");
     let (care, baseline) = begin(&workspace);
     assert_eq!((baseline.index_tree, baseline.dirty), (None, true));
-    let kept = care.store().read_named(None, &baseline.saved.commit, INDEX_RAW.as_bytes()).expect("kept");
+    let kept = care
+        .store()
+        .read_named(None, &baseline.saved.commit, INDEX_RAW.as_bytes())
+        .expect("kept");
     assert_eq!(kept, raw);
 }
 
@@ -356,65 +510,4 @@ fn a_repository_with_sha256_names_is_served() {
     care.restore(&baseline.saved).expect("restored");
     assert_eq!(fs_err::read(workspace.at("a")).expect("there"), b"a");
     workspace.git(&["fsck", "--strict", "--no-dangling"]);
-}
-
-#[test]
-fn saving_the_same_content_again_writes_no_object() {
-    let workspace = testing::Workspace::plain();
-    write_odd_content(&workspace);
-    let (mut care, baseline) = begin(&workspace);
-    let packs = care.store().packs().len();
-    let manifest = care.scan().expect("scanned");
-    let saved = care.save(&manifest, "n1").expect("saved");
-    assert_eq!((saved.tree, &saved.manifest_sha256), (baseline.saved.tree, &baseline.saved.manifest_sha256));
-    let again = care.save(&manifest, "n2").expect("saved");
-    assert_eq!(again, saved);
-    // The first has no rules beside it and so another commit; the second has nothing new at all.
-    assert_eq!(care.store().packs().len(), packs + 1);
-    assert!(care.store().disk_usage().expect("measured").files < 12);
-}
-
-#[test]
-fn a_bundle_has_the_same_bytes_each_time_and_git_reads_it() {
-    let Some(workspace) = committed() else { return };
-    write_odd_content(&workspace);
-    link("main.c", &workspace.at("to main"));
-    let (care, _) = begin(&workspace);
-    let files = ["one.bundle", "two.bundle"].map(|name| workspace.at("..").join(name));
-    for file in &files {
-        care.store().bundle(git_program().as_ref(), &["t0"], file).expect("bundled");
-    }
-    let [one, two] = files.each_ref().map(|file| fs_err::read(file).expect("there"));
-    assert_eq!(one, two);
-    let clone = testing::Workspace::with_git().expect("git is here");
-    clone.git(&["fetch", "-q", files[0].to_str().expect("a name"), "refs/loopexec/*:refs/loopexec/*"]);
-    assert_eq!(clone.git(&["show", "refs/loopexec/t0:worktree/main.c"]), "int main;\n");
-    clone.git(&["fsck", "--strict", "--no-dangling"]);
-    assert!(care.store().bundle(None, &["t9"], &files[0]).is_err());
-}
-
-#[test]
-fn a_label_and_a_run_id_that_cannot_be_references_are_refused() {
-    let Some(workspace) = committed() else { return };
-    let (mut care, _) = begin(&workspace);
-    let manifest = care.scan().expect("scanned");
-    for label in ["", "../x", "a/b", "A", "-a", &"a".repeat(65)] {
-        assert!(matches!(care.save(&manifest, label), Err(WorkspaceError::Store(StoreError::Label { .. }))), "{label}");
-    }
-    assert!(care.save(&manifest, &"a".repeat(64)).is_ok());
-    for run in ["", "a/b", "a..b", "a.lock", ".a", "-a", "a b", &"a".repeat(129)] {
-        let mut config = config(&workspace, &workspace.path());
-        config.run = run.to_owned();
-        assert!(matches!(Workspace::begin(config), Err(WorkspaceError::Publish(_))), "{run}");
-    }
-}
-
-#[test]
-fn references_of_a_run_can_be_listed_and_removed() {
-    let Some(workspace) = committed() else { return };
-    let (care, baseline) = begin(&workspace);
-    care.publish("n1", &baseline.saved.commit).expect("published");
-    let (git, repository) = (git_program().expect("git is here"), care.repository().expect("a repository"));
-    assert_eq!(publish::remove_references(&git, repository, "r1").expect("removed"), ["n1", "t0"]);
-    assert_eq!(workspace.git(&["for-each-ref", "refs/loopexec"]), "");
 }
