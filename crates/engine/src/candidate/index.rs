@@ -114,22 +114,7 @@ pub(super) fn inspect(
             index: None,
         });
     };
-    // A git that was killed leaves its lock, and the next could then not write the copy.
-    let leftover = scratch.join("index.copy.lock");
-    if leftover.exists() {
-        let removed = fs_err::remove_file(&leftover);
-        removed.map_err(|source| IndexError::File {
-            action: "remove",
-            path: leftover,
-            source,
-        })?;
-    }
-    let written = layout::replace(&copy, &raw);
-    written.map_err(|source| IndexError::File {
-        action: "write",
-        path: copy.clone(),
-        source,
-    })?;
+    write_copy(&copy, &raw)?;
     let mut listing = call(&["--literal-pathspecs", "ls-files", "-z", "-t", "--stage"]);
     listing.index_file = Some(&copy);
     if !repository.prefix.is_empty() {
@@ -163,6 +148,25 @@ pub(super) fn inspect(
             tree,
             entries,
         }),
+    })
+}
+
+/// Writes the copy of the index that git is given.
+fn write_copy(copy: &Path, raw: &[u8]) -> Result<(), IndexError> {
+    // A git that was killed leaves its lock, and the next could then not write the copy.
+    let leftover = copy.with_extension("copy.lock");
+    if leftover.exists() {
+        let removed = fs_err::remove_file(&leftover);
+        removed.map_err(|source| IndexError::File {
+            action: "remove",
+            path: leftover,
+            source,
+        })?;
+    }
+    layout::replace(copy, raw).map_err(|source| IndexError::File {
+        action: "write",
+        path: copy.to_owned(),
+        source,
     })
 }
 

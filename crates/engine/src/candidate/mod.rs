@@ -4,6 +4,7 @@
 //! workspace has a hand in it. This module must not know records, policies or the loop.
 
 mod beneath;
+mod beside;
 pub mod bundle;
 mod escape;
 pub mod index;

@@ -88,10 +88,13 @@ impl Store {
         if durability == Durability::Synced {
             layout::flush([into.as_path()]).map_err(failed)?;
         }
-        git.run(&call(
-            repository,
-            &["update-ref", &reference, &commit.to_string()],
-        ))?;
+        let flushing = match durability {
+            Durability::Synced => "core.fsync=reference",
+            Durability::Buffered => "core.fsync=none",
+        };
+        let commit = commit.to_string();
+        let arguments = ["-c", flushing, "update-ref", &reference, &commit];
+        git.run(&call(repository, &arguments))?;
         Ok(reference)
     }
 }
