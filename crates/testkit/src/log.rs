@@ -353,6 +353,7 @@ impl LogBuilder {
             run: 0,
             output_sha256: Digest::of(b"\0"),
             stable_output_sha256: Digest::of(b"\0"),
+            unordered_output_sha256: Digest::of(b"\0"),
             verdict_sha256: None,
             normaliser: 1,
             candidate_sha256: None,

@@ -520,6 +520,8 @@ pub struct Check {
     pub output_sha256: Digest,
     /// Digest of the output after the stable normaliser.
     pub stable_output_sha256: Digest,
+    /// Digest of the same lines in whatever order: parallel tests print in another order each time.
+    pub unordered_output_sha256: Digest,
     /// Digest of the verdict and its ids, with a reporter.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verdict_sha256: Option<Digest>,

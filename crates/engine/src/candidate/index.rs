@@ -4,7 +4,6 @@
 
 use super::layout;
 use super::object::{ObjectFormat, ObjectId};
-use super::pack::Durability;
 use crate::git::{Call, Git, GitError, Repository};
 use memchr::memmem;
 use std::ffi::OsString;
@@ -115,12 +114,7 @@ pub(super) fn inspect(
             index: None,
         });
     };
-    let written = layout::replace(&copy, &raw, Durability::Buffered);
-    written.map_err(|source| IndexError::File {
-        action: "write",
-        path: copy.clone(),
-        source,
-    })?;
+    write_copy(&copy, &raw)?;
     let mut listing = call(&["--literal-pathspecs", "ls-files", "-z", "-t", "--stage"]);
     listing.index_file = Some(&copy);
     if !repository.prefix.is_empty() {
@@ -154,6 +148,25 @@ pub(super) fn inspect(
             tree,
             entries,
         }),
+    })
+}
+
+/// Writes the copy of the index that git is given.
+fn write_copy(copy: &Path, raw: &[u8]) -> Result<(), IndexError> {
+    // A git that was killed leaves its lock, and the next could then not write the copy.
+    let leftover = copy.with_extension("copy.lock");
+    if leftover.exists() {
+        let removed = fs_err::remove_file(&leftover);
+        removed.map_err(|source| IndexError::File {
+            action: "remove",
+            path: leftover,
+            source,
+        })?;
+    }
+    layout::replace(copy, raw).map_err(|source| IndexError::File {
+        action: "write",
+        path: copy.to_owned(),
+        source,
     })
 }
 
@@ -206,7 +219,8 @@ fn replace_locked(
     if let Some((name, bytes)) = shared {
         let path = repository.git_dir.join(name);
         if !path.is_file() {
-            layout::replace(&path, bytes, Durability::Synced)?;
+            layout::replace(&path, bytes)?;
+            layout::flush([path.as_path()])?;
         }
     }
     let Some(raw) = raw else {

@@ -4,12 +4,20 @@
 //! one file, so that their number does not show in the number of files. This module must not know what they name.
 
 use super::object::{ObjectFormat, ObjectId};
-use super::pack::Durability;
 use std::collections::BTreeMap;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
+
+/// Whether what is written must outlive a loss of power.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// Flushed to the disk before the call returns.
+    Synced,
+    /// Left to the system: enough for what a later record will acknowledge, or for what can be made again.
+    Buffered,
+}
 
 /// Where our references are, in our own repository and below the run's name in the person's.
 pub(super) const REFERENCE_PREFIX: &str = "refs/loopexec/";
@@ -68,7 +76,6 @@ pub(super) fn read_references(git_dir: &Path) -> io::Result<BTreeMap<String, Obj
 pub(super) fn write_references(
     git_dir: &Path,
     references: &BTreeMap<String, ObjectId>,
-    durability: Durability,
 ) -> io::Result<()> {
     let lines: String = references
         .iter()
@@ -77,23 +84,21 @@ pub(super) fn write_references(
     replace(
         &git_dir.join("packed-refs"),
         format!("{REFERENCES_HEADER}{lines}").as_bytes(),
-        durability,
     )
 }
 
-/// Replaces a file as a whole, by rename.
-pub(super) fn replace(path: &Path, bytes: &[u8], durability: Durability) -> io::Result<()> {
+/// Replaces a file as a whole, by rename, without flushing.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = fs_err::File::create(&temporary)?;
-    file.write_all(bytes)?;
-    if durability == Durability::Synced {
-        file.sync_all()?;
-    }
-    fs_err::rename(&temporary, path)?;
-    match path.parent().filter(|_| durability == Durability::Synced) {
-        Some(parent) => fs_err::File::open(parent)?.sync_all(),
-        None => Ok(()),
-    }
+    fs_err::write(&temporary, bytes)?;
+    fs_err::rename(&temporary, path)
+}
+
+/// Flushes files and directories. One after the other at the end: the first takes most of what the others would wait for.
+pub(super) fn flush<'a>(paths: impl IntoIterator<Item = &'a Path>) -> io::Result<()> {
+    paths
+        .into_iter()
+        .try_for_each(|path| fs_err::File::open(path)?.sync_all())
 }
 
 fn config(format: ObjectFormat) -> String {
@@ -126,4 +131,63 @@ fn alternates_line(objects: &Path) -> Vec<u8> {
     }
     line.extend_from_slice(b"\"\n");
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::testing::{self, Workspace, git_program};
+
+    #[test]
+    fn git_finds_objects_beside_on_any_path() {
+        if git_program().is_none() {
+            return;
+        }
+        for name in [
+            &b"plain"[..],
+            b"new\nline",
+            b"quo\"te\\",
+            b"#hash",
+            b"latin\xff",
+            b" blank ",
+        ] {
+            let workspace = Workspace::plain();
+            let other = workspace.path().join(std::ffi::OsStr::from_bytes(name));
+            fs_err::create_dir(&other).expect("a directory");
+            workspace.git_in(&other, &["init", "-q"]);
+            testing::write(&other.join("file"), name);
+            let id = workspace.git_in(&other, &["hash-object", "-w", "file"]);
+            let git_dir = workspace.at("own");
+            create(
+                &git_dir,
+                ObjectFormat::Sha1,
+                Some(&other.join(".git/objects")),
+            )
+            .expect("made");
+            let kind = workspace.git_in(&git_dir, &["cat-file", "-t", id.trim()]);
+            assert_eq!(kind, "blob\n", "{name:?}");
+        }
+    }
+
+    #[test]
+    fn references_come_back_and_git_lists_them() {
+        if git_program().is_none() {
+            return;
+        }
+        let workspace = Workspace::plain();
+        let git_dir = workspace.at("own");
+        for format in [ObjectFormat::Sha1, ObjectFormat::Sha256] {
+            create(&git_dir, format, None).expect("made");
+            let id = ObjectId::from_hex(&"a".repeat(format.id_length() * 2)).expect("an id");
+            let references = BTreeMap::from([("refs/loopexec/t0".to_owned(), id)]);
+            write_references(&git_dir, &references).expect("written");
+            assert_eq!(read_references(&git_dir).expect("read"), references);
+            let listed = workspace.git_in(
+                &git_dir,
+                &["for-each-ref", "--format=%(objectname) %(refname)"],
+            );
+            assert_eq!(listed, format!("{id} refs/loopexec/t0\n"));
+            fs_err::remove_dir_all(&git_dir).expect("removed");
+        }
+    }
 }

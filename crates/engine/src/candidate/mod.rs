@@ -4,6 +4,7 @@
 //! workspace has a hand in it. This module must not know records, policies or the loop.
 
 mod beneath;
+mod beside;
 pub mod bundle;
 pub(crate) mod escape;
 pub mod index;
@@ -24,6 +25,6 @@ mod trees;
 pub mod undo;
 pub mod workspace;
 
+pub use layout::Durability;
 pub use manifest::Manifest;
-pub use pack::Durability;
 pub use workspace::{Baseline, Workspace, WorkspaceConfig, WorkspaceError};

@@ -18,15 +18,6 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// A zlib header: deflate, 32 KiB window, fastest level, check bits.
 const ZLIB_HEADER: [u8; 2] = [0x78, 0x01];
 
-/// Whether what is written must outlive a loss of power.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Durability {
-    /// Flushed to the disk before the call returns.
-    Synced,
-    /// Left to the system: enough for what a later record will acknowledge, or for what can be made again.
-    Buffered,
-}
-
 /// A pack under way.
 #[derive(Debug)]
 pub(super) struct PackWriter<W> {
@@ -60,6 +51,7 @@ impl PackFile {
     /// Begins a pack of exactly `count` objects.
     pub(super) fn begin(directory: &Path, format: ObjectFormat, count: u32) -> io::Result<Self> {
         let temporary = directory.join(format!("tmp_pack_{}", std::process::id()));
+        remove_leftover(&temporary)?;
         let file = io::BufWriter::with_capacity(BUFFER_BYTES, fs_err::File::create(&temporary)?);
         let pack = PackWriter::begin(file, format, count)?;
         Ok(PackFile {
@@ -74,8 +66,8 @@ impl PackFile {
         &mut self.pack
     }
 
-    /// Closes the pack, writes its index and puts both in place; gives the path of the index.
-    pub(super) fn finish(self, durability: Durability) -> io::Result<PathBuf> {
+    /// Closes the pack, writes its index and puts both in place, without flushing; gives the path of the index.
+    pub(super) fn finish(self) -> io::Result<PathBuf> {
         let PackFile {
             directory,
             temporary,
@@ -84,30 +76,32 @@ impl PackFile {
         let format = pack.format;
         let (out, index, checksum) = pack.finish()?;
         let file = out.into_inner().map_err(io::IntoInnerError::into_error)?;
-        let name = format!("pack-{checksum}");
         let temporary_index = temporary.with_extension("idx");
+        remove_leftover(&temporary_index)?;
         let mut index_file = fs_err::File::create(&temporary_index)?;
         index_file.write_all(&pack_index::encode(format, index, &checksum))?;
         for file in [&file, &index_file] {
             file.file()
                 .set_permissions(std::fs::Permissions::from_mode(0o444))?;
-            if durability == Durability::Synced {
-                file.sync_all()?;
-            }
         }
         // The index last: a pack without one is invisible, the other way round is damage.
-        let index_path = directory.join(format!("{name}.idx"));
-        fs_err::rename(&temporary, directory.join(format!("{name}.pack")))?;
+        let index_path = directory.join(format!("pack-{checksum}.idx"));
+        fs_err::rename(&temporary, index_path.with_extension("pack"))?;
         fs_err::rename(&temporary_index, &index_path)?;
-        if durability == Durability::Synced {
-            fs_err::File::open(&directory)?.sync_all()?;
-        }
         Ok(index_path)
     }
 
     /// Removes the temporary file of a pack that will not be finished.
     pub(super) fn abandon(self) -> io::Result<()> {
         fs_err::remove_file(&self.temporary)
+    }
+}
+
+/// A crash can leave a read-only file of that name.
+fn remove_leftover(path: &Path) -> io::Result<()> {
+    match fs_err::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
     }
 }
 
@@ -349,7 +343,7 @@ mod tests {
             for object in &objects {
                 pack.writer().add(object).expect("added");
             }
-            let path = pack.finish(Durability::Buffered).expect("finished");
+            let path = pack.finish().expect("finished");
             let index = PackIndex::load(&path, format)
                 .expect("readable")
                 .expect("an index");
@@ -381,7 +375,7 @@ mod tests {
         let place = directory();
         let format = ObjectFormat::Sha1;
         let pack = PackFile::begin(place.path(), format, 1).expect("begun");
-        assert!(pack.finish(Durability::Buffered).is_err());
+        assert!(pack.finish().is_err());
         let id = Object::new(format, ObjectKind::Blob, Vec::new()).id;
         for (size, bytes) in [(1, &b""[..]), (1, b"xy")] {
             let mut pack = PackFile::begin(place.path(), format, 1).expect("begun");

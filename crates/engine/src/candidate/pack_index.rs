@@ -4,6 +4,7 @@
 
 use super::object::{ObjectFormat, ObjectId};
 use std::io;
+use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 /// An index larger than this is not read; then content is stored once more, which costs space and nothing else.
@@ -95,6 +96,28 @@ impl PackIndex {
         } else {
             Some(index)
         })
+    }
+
+    /// Whether the checksum at the end is that of the bytes before it.
+    pub(super) fn is_whole(&self) -> bool {
+        let end = self.bytes.len().saturating_sub(self.format.id_length());
+        let mut hasher = self.format.hasher();
+        hasher.update(self.bytes.get(..end).unwrap_or_default());
+        self.bytes.get(end..) == Some(hasher.finish().as_bytes())
+    }
+
+    /// Whether the pack ends in the checksum that is noted here, and so was written to its end.
+    pub(super) fn is_of_pack(&self, pack: &fs_err::File) -> io::Result<bool> {
+        let length = self.format.id_length();
+        let start = self.bytes.len().saturating_sub(2 * length);
+        let noted = self.bytes.get(start..start + length).unwrap_or_default();
+        let size = pack.metadata()?.len();
+        let Some(offset) = size.checked_sub(length as u64) else {
+            return Ok(false);
+        };
+        let mut found = vec![0; length];
+        pack.file().read_exact_at(&mut found, offset)?;
+        Ok(found == noted)
     }
 
     /// Whether the pack holds the object.

@@ -3,9 +3,8 @@
 //! Packs are shared by hard links where the file system allows it. HEAD, branches, index, stash and reflogs are not touched
 //! and no hook runs. This module must not know what is in the packs.
 
-use super::layout::REFERENCE_PREFIX;
+use super::layout::{self, Durability, REFERENCE_PREFIX};
 use super::object::ObjectId;
-use super::pack::Durability;
 use super::store::Store;
 use crate::git::{Call, Git, GitError, Repository};
 use std::ffi::OsString;
@@ -68,7 +67,11 @@ impl Store {
         fs_err::create_dir_all(&into).map_err(failed)?;
         let mut names = Vec::new();
         for entry in fs_err::read_dir(&from).map_err(failed)? {
-            names.push(entry.map_err(failed)?.file_name());
+            let name = entry.map_err(failed)?.file_name();
+            // What a crash left under another name is no pack.
+            if name.as_encoded_bytes().starts_with(b"pack-") {
+                names.push(name);
+            }
         }
         // A pack before its index, as when they were made.
         for suffix in ["pack", "idx"] {
@@ -83,14 +86,15 @@ impl Store {
             }
         }
         if durability == Durability::Synced {
-            fs_err::File::open(&into)
-                .and_then(|directory| directory.sync_all())
-                .map_err(failed)?;
+            layout::flush([into.as_path()]).map_err(failed)?;
         }
-        git.run(&call(
-            repository,
-            &["update-ref", &reference, &commit.to_string()],
-        ))?;
+        let flushing = match durability {
+            Durability::Synced => "core.fsync=reference",
+            Durability::Buffered => "core.fsync=none",
+        };
+        let commit = commit.to_string();
+        let arguments = ["-c", flushing, "update-ref", &reference, &commit];
+        git.run(&call(repository, &arguments))?;
         Ok(reference)
     }
 }

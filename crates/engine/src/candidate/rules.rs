@@ -7,6 +7,9 @@
 //!
 //! Rule lines are read as UTF-8; a line that is not matches nothing. Matching respects case, whatever `core.ignoreCase` says.
 
+#[cfg(test)]
+mod tests;
+
 use super::beneath::{self, Root};
 use super::escape::{escape, unescape};
 use crate::git::Repository;

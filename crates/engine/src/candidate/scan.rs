@@ -4,6 +4,9 @@
 //! to the reading that its times could not tell. An unchanged tree therefore costs its directory listings and one `stat` a
 //! path. This module must not know where content is kept.
 
+#[cfg(test)]
+mod tests;
+
 use super::beneath::{self, Root};
 use super::manifest::{Content, Entry, MAX_ENTRIES, Manifest, Sha256Bytes, Special, SpecialKind};
 use super::object::{ObjectFormat, ObjectId, ObjectKind};
@@ -48,6 +51,7 @@ pub struct ScanLimits {
 /// Reads one workspace again and again.
 #[derive(Debug)]
 pub struct Scanner {
+    directory: PathBuf,
     root: Root,
     rules: IgnoreRules,
     format: ObjectFormat,
@@ -158,6 +162,7 @@ impl Scanner {
         let limits = ScanLimits::default();
         let (known, blobs, buffer) = (HashMap::new(), HashMap::new(), Vec::new());
         Ok(Scanner {
+            directory: workdir.to_owned(),
             root,
             rules,
             format,
@@ -190,12 +195,15 @@ impl Scanner {
     /// # Errors
     /// A path cannot be read, a file keeps changing, or a limit is met. What was known stays known.
     pub fn scan(&mut self) -> Result<Manifest, ScanError> {
-        let handle = self.root.handle().try_clone();
-        let handle = handle.map_err(|source| ScanError::Read {
+        // Opened anew: a work command may have put another directory in the place of the workspace.
+        let path = self.root.display(b"");
+        let failed = |source: io::Error| ScanError::Read {
             action: "open",
-            path: self.root.display(b""),
+            path: path.clone(),
             source,
-        })?;
+        };
+        self.root = Root::open(&self.directory).map_err(|source| failed(source.into()))?;
+        let handle = self.root.handle().try_clone().map_err(failed)?;
         let mut walk = Walk {
             root: &self.root,
             rules: &self.rules,

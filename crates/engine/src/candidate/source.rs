@@ -81,16 +81,21 @@ impl Pack {
 
     /// The pack with the index at `path`; `None` when the name is no index or the index is of another kind.
     pub(super) fn load(path: &Path, format: ObjectFormat) -> io::Result<Option<Self>> {
-        if path.extension().is_none_or(|extension| extension != "idx") {
+        let named = path
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"pack-"));
+        if !named || path.extension().is_none_or(|extension| extension != "idx") {
             return Ok(None);
         }
         let Some(index) = PackIndex::load(path, format)? else {
             return Ok(None);
         };
-        Ok(Some(Pack {
-            index,
-            file: fs_err::File::open(path.with_extension("pack"))?,
-        }))
+        let file = fs_err::File::open(path.with_extension("pack"))?;
+        // A loss of power can leave either of the two cut short; then their content must be kept anew.
+        if !index.is_whole() || !index.is_of_pack(&file)? {
+            return Ok(None);
+        }
+        Ok(Some(Pack { index, file }))
     }
 }
 
@@ -213,5 +218,42 @@ impl<'a> ObjectSource<'a> {
             }
         }
         Ok(leaves)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::object::Object;
+    use crate::candidate::pack::PackFile;
+    use crate::candidate::testing::directory;
+
+    #[test]
+    fn a_pack_or_index_that_was_cut_short_is_passed_over() {
+        let format = ObjectFormat::Sha1;
+        let objects = directory();
+        fs_err::create_dir(objects.path().join("pack")).expect("a directory");
+        let mut pack = PackFile::begin(&objects.path().join("pack"), format, 1).expect("begun");
+        pack.writer()
+            .add(&Object::new(format, ObjectKind::Blob, vec![7; 1000]))
+            .expect("added");
+        let index = pack.finish().expect("finished");
+        assert_eq!(
+            Pack::load_all(objects.path(), format).expect("read").len(),
+            1
+        );
+        for path in [index.with_extension("pack"), index] {
+            let bytes = fs_err::read(&path).expect("readable");
+            fs_err::remove_file(&path).expect("removed");
+            for cut in [bytes.get(..bytes.len() - 1).expect("shorter"), &[]] {
+                fs_err::write(&path, cut).expect("written");
+                assert_eq!(
+                    Pack::load_all(objects.path(), format).expect("read").len(),
+                    0,
+                    "{path:?}"
+                );
+            }
+            fs_err::write(&path, bytes).expect("written");
+        }
     }
 }

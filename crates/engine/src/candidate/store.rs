@@ -4,11 +4,11 @@
 //! beginning of a run, the index. What is new goes into one pack; what is kept already, or lies in the repository of the person
 //! and is pinned there, is not written again. This module must not know how a workspace is read or written.
 
-use super::layout::{self, REFERENCE_PREFIX};
+use super::beside::Beside;
+use super::layout::{self, Durability, REFERENCE_PREFIX};
 use super::manifest::{Content, Entry, Manifest, ManifestError, Sha256Bytes};
 use super::object::{Object, ObjectFormat, ObjectId, ObjectKind, TreeLine, TreeMode};
-use super::pack::{Durability, PackFile, PackWriter};
-use super::pack_index::PackIndex;
+use super::pack::{PackFile, PackWriter};
 use super::scan::{self, Scanner};
 use super::source::{self, ObjectError, ObjectSource, Pack};
 use super::trees;
@@ -27,9 +27,6 @@ pub const MAX_LABEL_BYTES: usize = 64;
 const WORKTREE: &[u8] = b"worktree";
 const MANIFEST: &[u8] = b"manifest";
 
-/// How far repositories that name each other as sources of objects are followed; git stops at five.
-const MAX_ALTERNATES_DEPTH: usize = 5;
-
 /// The store of one run.
 #[derive(Debug)]
 pub struct Store {
@@ -40,6 +37,8 @@ pub struct Store {
     references: BTreeMap<String, ObjectId>,
     /// Objects that lie in the repository beside and are pinned there.
     elsewhere: HashSet<ObjectId>,
+    /// Files that were written and not flushed.
+    unflushed: Vec<PathBuf>,
 }
 
 /// A content that is kept.
@@ -158,6 +157,7 @@ impl Store {
             packs,
             references,
             elsewhere,
+            unflushed: Vec::new(),
         })
     }
 
@@ -258,26 +258,9 @@ impl Store {
     /// Notes objects of the repository beside that are pinned there and need not be kept here. Those that are not really there
     /// are passed over.
     pub(super) fn rely_on(&mut self, objects: &Path, ids: impl IntoIterator<Item = ObjectId>) {
-        let directories = object_directories(objects);
-        let mut indexes = Vec::new();
-        for directory in &directories {
-            let names = fs_err::read_dir(directory.join("pack"))
-                .into_iter()
-                .flatten();
-            let paths = names.filter_map(|entry| Some(entry.ok()?.path()));
-            let paths =
-                paths.filter(|path| path.extension().is_some_and(|extension| extension == "idx"));
-            indexes.extend(
-                paths.filter_map(|path| PackIndex::load(&path, self.format).ok().flatten()),
-            );
-        }
-        let is_there = |id: &ObjectId| {
-            indexes.iter().any(|index| index.contains(id))
-                || directories
-                    .iter()
-                    .any(|directory| loose_path(directory, id).is_file())
-        };
-        self.elsewhere.extend(ids.into_iter().filter(is_there));
+        let beside = Beside::open(objects, self.format);
+        self.elsewhere
+            .extend(ids.into_iter().filter(|id| beside.contains(id)));
     }
 
     pub(super) fn packs(&self) -> &[Pack] {
@@ -337,43 +320,51 @@ impl Store {
             path: scanner.root().display(&path),
         })?;
         let encoded = manifest.encode();
+        let extras = std::iter::once(Extra::Blob("manifest", encoded.clone())).chain(extras);
+        let (tree, mut objects) = (built.top, built.objects);
+        let commit = compose(format, tree, extras, &mut objects);
         let manifest_sha256 = super::manifest::hex(&Sha256::digest(&encoded));
-        let tree = built.top;
-        let mut objects = built.objects;
-        let line = |name: &[u8], mode, id| TreeLine {
-            mode,
-            name: name.to_vec(),
-            id,
-        };
-        let mut lines = vec![line(WORKTREE, TreeMode::Directory, tree)];
-        let blobs = std::iter::once(Extra::Blob("manifest", encoded.clone())).chain(extras);
-        for extra in blobs {
-            match extra {
-                Extra::Tree(name, id) => lines.push(line(name.as_bytes(), TreeMode::Directory, id)),
-                Extra::Blob(name, bytes) => {
-                    let object = Object::new(format, ObjectKind::Blob, bytes);
-                    lines.push(line(name.as_bytes(), TreeMode::File, object.id));
-                    objects.push(object);
-                }
-            }
-        }
-        let root = Object::tree(format, lines);
-        let commit = Object::commit(&root.id);
-        let id = commit.id;
-        objects.extend([root, commit]);
-        self.write_pack(scanner, manifest, objects, durability)?;
         let sidecar = self.directory.join(format!("{label}.manifest"));
-        layout::replace(&sidecar, &encoded, durability)
-            .map_err(|source| self.error("write the manifest", source))?;
-        self.references
-            .insert(format!("{REFERENCE_PREFIX}{label}"), id);
-        let written = layout::write_references(&self.git_dir, &self.references, durability);
-        written.map_err(|source| self.error("write the references", source))?;
+        let reference = format!("{REFERENCE_PREFIX}{label}");
+        let is_kept = self.references.get(&reference) == Some(&commit) && sidecar.is_file();
+        if !is_kept {
+            self.write_pack(scanner, manifest, objects)?;
+            let written = layout::replace(&sidecar, &encoded);
+            written.map_err(|source| self.error("write the manifest", source))?;
+            self.references.insert(reference, commit);
+            let written = layout::write_references(&self.git_dir, &self.references);
+            written.map_err(|source| self.error("write the references", source))?;
+            self.unflushed.push(sidecar);
+        }
+        if durability == Durability::Synced {
+            self.flush()?;
+        }
         Ok(Saved {
-            commit: id,
+            commit,
             tree,
             manifest_sha256,
         })
+    }
+
+    /// Flushes all that was written since the last time; what was kept before may be what the latest content needs.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        if self.unflushed.is_empty() {
+            return Ok(());
+        }
+        let objects = self.git_dir.join("objects");
+        let references = self.git_dir.join("packed-refs");
+        let packs = objects.join("pack");
+        let always = [
+            &references,
+            &packs,
+            &objects,
+            &self.git_dir,
+            &self.directory,
+        ];
+        let paths = self.unflushed.iter().chain(always).map(PathBuf::as_path);
+        layout::flush(paths).map_err(|source| self.error("flush", source))?;
+        self.unflushed.clear();
+        Ok(())
     }
 
     /// Writes what is not kept yet as one pack.
@@ -382,7 +373,6 @@ impl Store {
         scanner: &Scanner,
         manifest: &Manifest,
         objects: Vec<Object>,
-        durability: Durability,
     ) -> Result<(), StoreError> {
         let mut fresh = HashSet::new();
         let mut is_new = |id: &ObjectId| {
@@ -436,11 +426,12 @@ impl Store {
             return Err(error);
         }
         let path = pack
-            .finish(durability)
+            .finish()
             .map_err(|source| self.error("finish a pack", source))?;
         let loaded =
             Pack::load(&path, self.format).map_err(|source| self.error("read the pack", source))?;
         self.packs.extend(loaded);
+        self.unflushed.extend([path.with_extension("pack"), path]);
         Ok(())
     }
 
@@ -470,6 +461,36 @@ impl Store {
             source,
         }
     }
+}
+
+/// Makes the tree and the commit of a content and what is kept beside it; gives the commit.
+fn compose(
+    format: ObjectFormat,
+    worktree: ObjectId,
+    extras: impl Iterator<Item = Extra>,
+    objects: &mut Vec<Object>,
+) -> ObjectId {
+    let line = |name: &[u8], mode, id| TreeLine {
+        mode,
+        name: name.to_vec(),
+        id,
+    };
+    let mut lines = vec![line(WORKTREE, TreeMode::Directory, worktree)];
+    for extra in extras {
+        match extra {
+            Extra::Tree(name, id) => lines.push(line(name.as_bytes(), TreeMode::Directory, id)),
+            Extra::Blob(name, bytes) => {
+                let object = Object::new(format, ObjectKind::Blob, bytes);
+                lines.push(line(name.as_bytes(), TreeMode::File, object.id));
+                objects.push(object);
+            }
+        }
+    }
+    let root = Object::tree(format, lines);
+    let commit = Object::commit(&root.id);
+    let id = commit.id;
+    objects.extend([root, commit]);
+    id
 }
 
 /// Copies a file of the workspace into the pack, provided that it is still what the manifest says.
@@ -534,28 +555,4 @@ fn check_label(label: &str) -> Result<(), StoreError> {
             label: label.to_owned(),
         })
     }
-}
-
-/// A directory of objects and those it names as further sources, as far as they are plain to read.
-fn object_directories(objects: &Path) -> Vec<PathBuf> {
-    let mut all: Vec<PathBuf> = Vec::new();
-    let mut open = vec![(objects.to_owned(), 0)];
-    while let Some((directory, depth)) = open.pop() {
-        if depth <= MAX_ALTERNATES_DEPTH && !all.contains(&directory) {
-            let text =
-                fs_err::read_to_string(directory.join("info/alternates")).unwrap_or_default();
-            let lines = text
-                .lines()
-                .filter(|line| !line.is_empty() && !line.starts_with(['#', '"']));
-            open.extend(lines.map(|line| (directory.join(line), depth + 1)));
-            all.push(directory);
-        }
-    }
-    all
-}
-
-fn loose_path(objects: &Path, id: &ObjectId) -> PathBuf {
-    let hex = id.to_string();
-    let (first, rest) = hex.split_at_checked(2).unwrap_or_default();
-    objects.join(first).join(rest)
 }

@@ -4,9 +4,9 @@
 //! know records, policies or the loop.
 
 use super::index::{self, IndexEntry, IndexError, Inspection};
+use super::layout::Durability;
 use super::manifest::{Content, Manifest};
 use super::object::{Object, ObjectFormat, ObjectId, ObjectKind, TreeMode};
-use super::pack::Durability;
 use super::publish::{self, PublishError};
 use super::restore::{RestoreError, RestoreReport};
 use super::rules::{IgnoreRules, RuleSource, RulesError};

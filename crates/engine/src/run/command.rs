@@ -448,6 +448,7 @@ fn check(
         run: 0,
         output_sha256: digest(&digests.output_sha256),
         stable_output_sha256: digest(&digests.stable_output_sha256),
+        unordered_output_sha256: digest(&digests.unordered_output_sha256),
         verdict_sha256: None,
         normaliser: digests.normaliser,
         candidate_sha256: seen.digest,

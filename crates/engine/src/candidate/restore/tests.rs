@@ -1,7 +1,8 @@
 //! Contents come back byte for byte, whatever took their place, and nothing else is touched.
 
+use super::write::PARALLEL_FILES;
 use super::*;
-use crate::candidate::pack::Durability;
+use crate::candidate::Durability;
 use crate::candidate::testing::{self, Workspace, link, seen, spoil, write_odd_content};
 use proptest::prelude::*;
 use std::os::unix::fs::MetadataExt as _;

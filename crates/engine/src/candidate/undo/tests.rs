@@ -1,7 +1,7 @@
 //! Undo brings back worktree and index byte for byte, keeps what it replaces, and can be run again.
 
 use super::*;
-use crate::candidate::pack::Durability;
+use crate::candidate::Durability;
 use crate::candidate::testing::{self, git_program, seen, spoil, write_odd_content};
 
 fn config(workspace: &testing::Workspace) -> WorkspaceConfig {

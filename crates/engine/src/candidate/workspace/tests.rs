@@ -1,5 +1,7 @@
 //! A workspace is taken into care with everything it holds, in each kind of repository, and the person's own git sees nothing.
 
+mod keeping;
+
 use super::*;
 use crate::candidate::testing::{self, git_program, link, seen, write_odd_content};
 use std::path::Path;
@@ -263,6 +265,41 @@ fn rules_that_appear_later_hide_nothing_and_tracked_files_are_in_whatever_the_ru
     assert_eq!(care.scan().expect("scanned"), manifest);
 }
 
+/// Paths around each rule of the test below, matched and just missed.
+const ODD_PATHS: [&str; 31] = [
+    "a.log",
+    "keep.log",
+    "root",
+    "sub/root",
+    "lib/x",
+    "sub/lib/y",
+    "libx",
+    "#hash",
+    "trail ",
+    "trail",
+    "q/deep/a.tmp",
+    "q/deep/r/b.tmp",
+    "a/z",
+    "a/b/c/z",
+    "xqy",
+    "sub/xqy",
+    "a.c",
+    "c.c",
+    "sub/b.log",
+    "sub/only",
+    "sub/s/only",
+    "sub/nested/n",
+    "excluded/x",
+    "sub/excluded",
+    "personal",
+    "sub/personal",
+    "sub/anchored",
+    "sub/sub/anchored",
+    "UPPER.LOG",
+    "with space",
+    "lib.d/lib/z/.gitignore",
+];
+
 #[test]
 fn the_rules_leave_out_what_git_leaves_out() {
     let Some(workspace) = testing::Workspace::with_git() else {
@@ -273,39 +310,7 @@ fn the_rules_leave_out_what_git_leaves_out() {
     workspace.write("sub/.gitignore", b"!*.log\n/only\nnested/\n");
     workspace.write(".git/info/exclude", b"excluded\n.loopexec\n");
     workspace.write("../person", b"personal\nsub/anchored\n");
-    for path in [
-        "a.log",
-        "keep.log",
-        "root",
-        "sub/root",
-        "lib/x",
-        "sub/lib/y",
-        "libx",
-        "#hash",
-        "trail ",
-        "trail",
-        "q/deep/a.tmp",
-        "q/deep/r/b.tmp",
-        "a/z",
-        "a/b/c/z",
-        "xqy",
-        "sub/xqy",
-        "a.c",
-        "c.c",
-        "sub/b.log",
-        "sub/only",
-        "sub/s/only",
-        "sub/nested/n",
-        "excluded/x",
-        "sub/excluded",
-        "personal",
-        "sub/personal",
-        "sub/anchored",
-        "sub/sub/anchored",
-        "UPPER.LOG",
-        "with space",
-        "lib.d/lib/z/.gitignore",
-    ] {
+    for path in ODD_PATHS {
         workspace.write(path, b"x");
     }
     let excludes = workspace.at("../person");
@@ -508,105 +513,4 @@ fn a_repository_with_sha256_names_is_served() {
     care.restore(&baseline.saved).expect("restored");
     assert_eq!(fs_err::read(workspace.at("a")).expect("there"), b"a");
     workspace.git(&["fsck", "--strict", "--no-dangling"]);
-}
-
-#[test]
-fn saving_the_same_content_again_writes_no_object() {
-    let workspace = testing::Workspace::plain();
-    write_odd_content(&workspace);
-    let (mut care, baseline) = begin(&workspace);
-    let packs = care.store().packs().len();
-    let manifest = care.scan().expect("scanned");
-    let saved = care.save(&manifest, "n1").expect("saved");
-    assert_eq!(
-        (saved.tree, &saved.manifest_sha256),
-        (baseline.saved.tree, &baseline.saved.manifest_sha256)
-    );
-    let again = care.save(&manifest, "n2").expect("saved");
-    assert_eq!(again, saved);
-    // The first has no rules beside it and so another commit; the second has nothing new at all.
-    assert_eq!(care.store().packs().len(), packs + 1);
-    assert!(care.store().disk_usage().expect("measured").files < 12);
-}
-
-#[test]
-fn a_bundle_has_the_same_bytes_each_time_and_git_reads_it() {
-    let Some(workspace) = committed() else { return };
-    write_odd_content(&workspace);
-    link("main.c", &workspace.at("to main"));
-    let (care, _) = begin(&workspace);
-    let files = ["one.bundle", "two.bundle"].map(|name| workspace.at("..").join(name));
-    for file in &files {
-        care.store()
-            .bundle(git_program().as_ref(), &["t0"], file)
-            .expect("bundled");
-    }
-    let [one, two] = files
-        .each_ref()
-        .map(|file| fs_err::read(file).expect("there"));
-    assert_eq!(one, two);
-    let clone = testing::Workspace::with_git().expect("git is here");
-    clone.git(&[
-        "fetch",
-        "-q",
-        files[0].to_str().expect("a name"),
-        "refs/loopexec/*:refs/loopexec/*",
-    ]);
-    assert_eq!(
-        clone.git(&["show", "refs/loopexec/t0:worktree/main.c"]),
-        "int main;\n"
-    );
-    clone.git(&["fsck", "--strict", "--no-dangling"]);
-    assert!(care.store().bundle(None, &["t9"], &files[0]).is_err());
-}
-
-#[test]
-fn a_label_and_a_run_id_that_cannot_be_references_are_refused() {
-    let Some(workspace) = committed() else { return };
-    let (mut care, _) = begin(&workspace);
-    let manifest = care.scan().expect("scanned");
-    for label in ["", "../x", "a/b", "A", "-a", &"a".repeat(65)] {
-        assert!(
-            matches!(
-                care.save(&manifest, label),
-                Err(WorkspaceError::Store(StoreError::Label { .. }))
-            ),
-            "{label}"
-        );
-    }
-    assert!(care.save(&manifest, &"a".repeat(64)).is_ok());
-    for run in [
-        "",
-        "a/b",
-        "a..b",
-        "a.lock",
-        ".a",
-        "-a",
-        "a b",
-        &"a".repeat(129),
-    ] {
-        let mut config = config(&workspace, &workspace.path());
-        config.run = run.to_owned();
-        assert!(
-            matches!(Workspace::begin(config), Err(WorkspaceError::Publish(_))),
-            "{run}"
-        );
-    }
-}
-
-#[test]
-fn references_of_a_run_can_be_listed_and_removed() {
-    let Some(workspace) = committed() else { return };
-    let (care, baseline) = begin(&workspace);
-    care.publish("n1", &baseline.saved.commit)
-        .expect("published");
-    let (git, repository) = (
-        git_program().expect("git is here"),
-        care.repository().expect("a repository"),
-    );
-    assert_eq!(
-        publish::remove_references(&git, repository, "r1").expect("removed"),
-        ["n1", "t0"]
-    );
-    assert_eq!(workspace.git(&["for-each-ref", "refs/loopexec"]), "");
 }
