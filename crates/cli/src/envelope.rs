@@ -88,9 +88,18 @@ pub(crate) struct Block {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-volatile" = true))]
     pub(crate) live: Option<command_blocks::Live>,
+    /// `report`: the digest of a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) report: Option<Box<loopexec_engine::report::Report>>,
+    /// `verify`: the five facts, kept apart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) evidence: Option<loopexec_engine::evidence::Evidence>,
+    /// `verify`: how strong the verdict is; what is not shown first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) strength: Vec<loopexec_engine::evidence::Strength>,
     /// `verify`, `check`: each thing that was looked at.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(crate) checks: Vec<command_blocks::CheckResult>,
+    pub(crate) checks: Vec<loopexec_engine::verify::Item>,
 }
 
 pub(crate) use crate::command::blocks as command_blocks;

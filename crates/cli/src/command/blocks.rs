@@ -18,14 +18,3 @@ pub(crate) struct Live {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) heartbeat_age_s: Option<i64>,
 }
-
-/// One thing that was looked at.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
-pub(crate) struct CheckResult {
-    /// What.
-    pub(crate) name: String,
-    /// `pass`, `fail` or `absent`.
-    pub(crate) status: &'static str,
-    /// How it stands.
-    pub(crate) detail: String,
-}

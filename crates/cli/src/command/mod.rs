@@ -1,10 +1,13 @@
 //! One module a command: resolve what was typed, call the engine, render its answer.
 
 pub(crate) mod blocks;
+mod check;
 mod explain_halt;
 mod init;
+mod report;
 mod run;
 mod status;
+mod verify;
 mod version;
 
 pub(crate) use run::Plan;
@@ -62,6 +65,9 @@ pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<
         Command::ExplainHalt(arguments) => {
             explain_halt::explain_halt(global, &arguments, invocation)
         }
+        Command::Check(arguments) => check::check(global, &arguments, invocation),
+        Command::Verify(arguments) => verify::verify(global, &arguments, invocation),
+        Command::Report(arguments) => report::report(global, &arguments, invocation),
         Command::Version => version::version(),
         _ => todo_commands(),
     }
