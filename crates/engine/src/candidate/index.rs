@@ -163,7 +163,9 @@ fn write_copy(copy: &Path, raw: &[u8]) -> Result<(), IndexError> {
             source,
         })?;
     }
-    layout::replace(copy, raw).map_err(|source| IndexError::File {
+    let scratch = copy.parent().unwrap_or(copy);
+    let written = layout::make_private(scratch).and_then(|()| layout::replace(copy, raw));
+    written.map_err(|source| IndexError::File {
         action: "write",
         path: copy.to_owned(),
         source,
