@@ -244,6 +244,8 @@ fn read_whole(path: &Path) -> Result<Option<Vec<u8>>, IndexError> {
         source,
     };
     match fs_err::metadata(path) {
+        // Reading a pipe that was planted here would never end.
+        Ok(found) if !found.is_file() => Err(failed(io::Error::other("it is no regular file"))),
         Ok(found) if found.len() > MAX_INDEX_BYTES => Err(IndexError::TooLarge {
             path: path.to_owned(),
         }),
