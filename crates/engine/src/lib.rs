@@ -17,6 +17,7 @@ pub mod layout;
 pub mod log;
 pub mod recorded;
 pub mod redact;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod runs;

@@ -20,6 +20,7 @@ use crate::{
 mod content;
 mod signatures;
 
+pub(crate) use content::present;
 pub use content::{Surroundings, content};
 pub use signatures::Trust;
 

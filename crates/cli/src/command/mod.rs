@@ -4,6 +4,7 @@ pub(crate) mod blocks;
 mod check;
 mod explain_halt;
 mod init;
+mod replay;
 mod report;
 mod run;
 mod status;
@@ -68,6 +69,7 @@ pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<
         Command::Check(arguments) => check::check(global, &arguments, invocation),
         Command::Verify(arguments) => verify::verify(global, &arguments, invocation),
         Command::Report(arguments) => report::report(global, &arguments, invocation),
+        Command::Replay(arguments) => replay::replay(global, &arguments, invocation),
         Command::Version => version::version(),
         _ => todo_commands(),
     }
