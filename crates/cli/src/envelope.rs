@@ -91,6 +91,9 @@ pub(crate) struct Block {
     /// `report`: the digest of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<Box<loopexec_engine::report::Report>>,
+    /// `demo`: what it did, and where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) demo: Option<crate::command::Demo>,
     /// `replay`: the answer, the level that matched, and what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) replay: Option<Box<loopexec_engine::replay::Replay>>,

@@ -2,6 +2,7 @@
 
 pub(crate) mod blocks;
 mod check;
+mod demo;
 mod explain_halt;
 mod init;
 mod replay;
@@ -11,6 +12,7 @@ mod status;
 mod verify;
 mod version;
 
+pub(crate) use demo::Demo;
 pub(crate) use run::Plan;
 
 use loopexec_core::halt::ExitClass;
@@ -59,6 +61,7 @@ impl Answer {
 pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<Answer, CliError> {
     let global = &arguments.global;
     match arguments.command {
+        Command::Demo => demo::demo(global, invocation),
         Command::Init(arguments) => init::init(global, &arguments, invocation),
         Command::Run(arguments) => run::run(global, &arguments, invocation),
         Command::Step(arguments) => run::step(global, &arguments, invocation),
