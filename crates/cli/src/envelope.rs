@@ -91,6 +91,9 @@ pub(crate) struct Block {
     /// `report`: the digest of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<Box<loopexec_engine::report::Report>>,
+    /// `attest`: the files, and the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) attest: Option<crate::command::Attestation>,
     /// `demo`: what it did, and where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) demo: Option<crate::command::Demo>,

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attest;
+pub mod attesting;
 pub mod candidate;
 pub mod evidence;
 pub mod failure;
@@ -13,6 +14,7 @@ pub mod fingerprint;
 pub mod git;
 pub mod heartbeat;
 pub mod hygiene;
+pub mod inside;
 pub mod layout;
 pub mod log;
 pub mod recorded;

@@ -1,5 +1,6 @@
 //! One module a command: resolve what was typed, call the engine, render its answer.
 
+mod attest;
 pub(crate) mod blocks;
 mod check;
 mod demo;
@@ -12,6 +13,7 @@ mod status;
 mod verify;
 mod version;
 
+pub(crate) use attest::Attestation;
 pub(crate) use demo::Demo;
 pub(crate) use run::Plan;
 
@@ -61,6 +63,7 @@ impl Answer {
 pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<Answer, CliError> {
     let global = &arguments.global;
     match arguments.command {
+        Command::Attest(arguments) => attest::attest(global, &arguments, invocation),
         Command::Demo => demo::demo(global, invocation),
         Command::Init(arguments) => init::init(global, &arguments, invocation),
         Command::Run(arguments) => run::run(global, &arguments, invocation),

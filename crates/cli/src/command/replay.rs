@@ -1,12 +1,17 @@
 //! `replay`: the recorded check once more, and whether the verdict is the same.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, path::PathBuf, time::Duration};
 
 use loopexec_core::halt::HaltReason;
 use loopexec_engine::{
+    attesting::{Summary, summarise},
     failure::Failure,
+    inside,
+    layout::Layout,
     replay::{Answer as Outcome, Replay, ReplayConfig, replay as repeat},
+    verify::{Parts, Status, Trust, verify},
 };
+use loopexec_os::clock;
 
 use super::Answer;
 use crate::{
@@ -35,7 +40,73 @@ pub(super) fn replay(
         temporary: invocation.temporary(),
         signals: &invocation.signals,
     })?;
-    Ok(answer(found))
+    let summary = if arguments.attest && found.answer == Outcome::Verified {
+        Some(attested(&layout, arguments, invocation, &found)?)
+    } else {
+        None
+    };
+    Ok(answer(found, summary))
+}
+
+/// Signs what held, with the verifier's own key; gives the file.
+fn attested(
+    layout: &Layout,
+    arguments: &Arguments,
+    invocation: &Invocation,
+    found: &Replay,
+) -> Result<PathBuf, CliError> {
+    inside::refuse(
+        layout,
+        "replay --attest",
+        invocation.inside_run().as_deref(),
+    )?;
+    let signers = arguments
+        .trusted
+        .as_deref()
+        .map(super::verify::allowed_signers)
+        .transpose()?;
+    let trust = match &signers {
+        None => Trust::Unasked,
+        Some(signers) => Trust::Signers {
+            signers,
+            now: clock::wall_millis().div_euclid(1000),
+        },
+    };
+    let verification = verify(&Parts::of(layout, &found.run_id), None, &trust)?;
+    let state = verification.state.as_ref().ok_or_else(|| {
+        Failure::unverified(
+            "chain_absent",
+            "a receipt without a chain is not attested: nothing ties its records together",
+        )
+    })?;
+    let passed = |name: &str| {
+        verification
+            .items
+            .iter()
+            .any(|item| item.name == name && item.status == Status::Pass)
+    };
+    let file = layout.summary(&found.run_id);
+    summarise(&Summary {
+        replay: found,
+        state,
+        signed: signers.is_some() && passed("signature"),
+        key: &super::attest::key_source(arguments.key_file.as_deref(), invocation)?,
+        verifier: format!(
+            "https://loopexec.dev/loopexec/v{}",
+            crate::identity::VERSION
+        ),
+        time_created: timestamp(clock::wall_millis()),
+        file: &file,
+    })?;
+    Ok(file)
+}
+
+/// A wall time in RFC 3339 form, UTC, to the second.
+fn timestamp(millis: i64) -> String {
+    jiff::Timestamp::from_second(millis.div_euclid(1000)).map_or_else(
+        |_| "1970-01-01T00:00:00Z".to_owned(),
+        |time| time.to_string(),
+    )
 }
 
 /// `--timeout` as a deadline.
@@ -53,7 +124,7 @@ fn deadline(span: Span) -> Result<Duration, Failure> {
         })
 }
 
-fn answer(found: Replay) -> Answer {
+fn answer(found: Replay, summary: Option<PathBuf>) -> Answer {
     let verified = found.answer == Outcome::Verified;
     let mut envelope = Envelope::new(if verified { "verified" } else { "error" });
     envelope.run_id = Some(found.run_id.clone());
@@ -66,6 +137,7 @@ fn answer(found: Replay) -> Answer {
         envelope.failure_cause = found.cause.map(str::to_owned);
         envelope.errors = vec![found.why.clone()];
     }
+    envelope.signature = summary.as_deref().and_then(Envelope::path);
     let text = super::run::lines(&envelope) + &human(&found);
     envelope.block.replay = Some(Box::new(found));
     let mut answer = Answer::new(envelope, text);

@@ -169,7 +169,13 @@ pub(super) fn archive(layout: &Layout, run_id: &str) -> Result<Option<PathBuf>, 
     let place = next_archive(&run.join("archive"));
     fs_err::create_dir_all(&place).map_err(failed)?;
     let [sshsig, bundle, hmac] = layout.signatures(run_id);
-    let parts = [sshsig, bundle, hmac, layout.state(run_id)];
+    let parts = [
+        sshsig,
+        bundle,
+        hmac,
+        layout.summary(run_id),
+        layout.state(run_id),
+    ];
     let inner = [
         "git",
         "diagnostics",
