@@ -91,6 +91,9 @@ pub(crate) struct Block {
     /// `report`: the digest of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<Box<loopexec_engine::report::Report>>,
+    /// `ack`: what was, or would be, acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ack: Option<loopexec_engine::ack::Acknowledgement>,
     /// `attest`: the files, and the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attest: Option<crate::command::Attestation>,

@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ack;
 pub mod attest;
 pub mod attesting;
 pub mod candidate;
@@ -15,6 +16,7 @@ pub mod git;
 pub mod heartbeat;
 pub mod hygiene;
 pub mod inside;
+pub mod kept;
 pub mod layout;
 pub mod log;
 pub mod recorded;

@@ -1,5 +1,6 @@
 //! One module a command: resolve what was typed, call the engine, render its answer.
 
+mod ack;
 mod attest;
 pub(crate) mod blocks;
 mod check;
@@ -63,6 +64,7 @@ impl Answer {
 pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<Answer, CliError> {
     let global = &arguments.global;
     match arguments.command {
+        Command::Ack(arguments) => ack::ack(global, &arguments, invocation),
         Command::Attest(arguments) => attest::attest(global, &arguments, invocation),
         Command::Demo => demo::demo(global, invocation),
         Command::Init(arguments) => init::init(global, &arguments, invocation),

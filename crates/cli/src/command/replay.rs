@@ -79,6 +79,14 @@ fn attested(
             "a receipt without a chain is not attested: nothing ties its records together",
         )
     })?;
+    if !verification.verified() {
+        return Err(Failure::unverified(
+            "not_verified",
+            "the verdict was repeated, but the receipt does not verify, so nothing is attested",
+        )
+        .hint("`loopexec verify` says what of it holds")
+        .into());
+    }
     let passed = |name: &str| {
         verification
             .items
