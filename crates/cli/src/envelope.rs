@@ -97,6 +97,12 @@ pub(crate) struct Block {
     /// `attest`: the files, and the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) attest: Option<crate::command::Attestation>,
+    /// `completions`: the shell's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) completions: Option<String>,
+    /// `schema`: a JSON Schema, or the names of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<serde_json::Value>,
     /// `demo`: what it did, and where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) demo: Option<crate::command::Demo>,

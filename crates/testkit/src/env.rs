@@ -49,7 +49,13 @@ impl Ran {
     #[must_use]
     pub fn json(&self) -> Value {
         let lines: Vec<&str> = self.stdout.lines().collect();
-        assert_eq!(lines.len(), 1, "one line on stdout: {:?} / {:?}", self.stdout, self.stderr);
+        assert_eq!(
+            lines.len(),
+            1,
+            "one line on stdout: {:?} / {:?}",
+            self.stdout,
+            self.stderr
+        );
         let value: Value = serde_json::from_str(lines[0]).expect("stdout is JSON");
         assert!(value.is_object() && value["errors"].is_array(), "{value}");
         value
@@ -58,7 +64,9 @@ impl Ran {
     /// The value of a `key: value` line of human output.
     #[must_use]
     pub fn line(&self, key: &str) -> Option<&str> {
-        self.stdout.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
+        self.stdout
+            .lines()
+            .find_map(|line| line.strip_prefix(key)?.strip_prefix(": "))
     }
 }
 
@@ -73,7 +81,10 @@ impl TestEnv {
         let root = TempDir::with_prefix("loopexec test ").expect("a temporary directory");
         fs_err::create_dir(root.path().join("home")).expect("a home");
         fs_err::create_dir(root.path().join("work")).expect("a workspace");
-        Self { root, program: program.into() }
+        Self {
+            root,
+            program: program.into(),
+        }
     }
 
     /// The home.
@@ -128,7 +139,10 @@ impl TestEnv {
 
     /// The program with these arguments, in the workspace, not started yet.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "tests start the program as a user does")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the program as a user does"
+    )]
     pub fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new(&self.program);
         command
@@ -179,7 +193,10 @@ impl TestEnv {
     /// # Panics
     ///
     /// When it fails.
-    #[expect(clippy::disallowed_methods, reason = "tests prepare their workspace as a user does")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests prepare their workspace as a user does"
+    )]
     pub fn shell(&self, script: &str) -> String {
         let output = Command::new("sh")
             .arg("-ec")
@@ -189,7 +206,11 @@ impl TestEnv {
             .env("GIT_CONFIG_NOSYSTEM", "1")
             .output()
             .expect("sh runs");
-        assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{script}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 }
@@ -209,7 +230,9 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 /// Waits for a file with something in it.
 pub fn until_file(path: &Path) {
-    until(&path.display().to_string(), || fs_err::metadata(path).is_ok_and(|metadata| metadata.len() > 0));
+    until(&path.display().to_string(), || {
+        fs_err::metadata(path).is_ok_and(|metadata| metadata.len() > 0)
+    });
 }
 
 /// Says why a test did nothing; fails instead when real components are required.
@@ -217,7 +240,10 @@ pub fn until_file(path: &Path) {
 /// # Panics
 ///
 /// When `LOOPEXEC_REQUIRE_REAL` is 1.
-#[expect(clippy::disallowed_methods, reason = "the one variable by which the gate asks for real components")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one variable by which the gate asks for real components"
+)]
 pub fn skipped(needs: &str) {
     let required = std::env::var_os("LOOPEXEC_REQUIRE_REAL").is_some_and(|value| value == "1");
     assert!(!required, "needs {needs}, and real components are required");

@@ -4,12 +4,14 @@ mod ack;
 mod attest;
 pub(crate) mod blocks;
 mod check;
+mod completions;
 mod demo;
 mod explain_halt;
 mod init;
 mod replay;
 mod report;
 mod run;
+mod schema;
 mod status;
 mod verify;
 mod version;
@@ -66,6 +68,8 @@ pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<
     match arguments.command {
         Command::Ack(arguments) => ack::ack(global, &arguments, invocation),
         Command::Attest(arguments) => attest::attest(global, &arguments, invocation),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Schema(arguments) => schema::schema(&arguments),
         Command::Demo => demo::demo(global, invocation),
         Command::Init(arguments) => init::init(global, &arguments, invocation),
         Command::Run(arguments) => run::run(global, &arguments, invocation),

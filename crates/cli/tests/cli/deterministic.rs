@@ -5,7 +5,21 @@ use crate::env;
 #[test]
 fn every_reading_command_gives_the_same_bytes_under_any_surroundings() {
     let env = env();
-    env.run(&["run", "--exec", "echo x >>n", "--check", "test $(wc -l <n) -ge 3", "--failures-cmd", "seq $(wc -l <n) 4", "--cost-usd", "0.25", "--model-id", "m", "--temperature", "0.2"]);
+    env.run(&[
+        "run",
+        "--exec",
+        "echo x >>n",
+        "--check",
+        "test $(wc -l <n) -ge 3",
+        "--failures-cmd",
+        "seq $(wc -l <n) 4",
+        "--cost-usd",
+        "0.25",
+        "--model-id",
+        "m",
+        "--temperature",
+        "0.2",
+    ]);
     let commands: [&[&str]; 8] = [
         &["status"],
         &["status", "--iteration", "2"],
@@ -30,7 +44,11 @@ fn every_reading_command_gives_the_same_bytes_under_any_surroundings() {
             .env("XDG_STATE_HOME", env.home().join(".local/state"))
             .env("HOME", env.path("."));
         let other = other.output().unwrap();
-        assert_eq!(String::from_utf8_lossy(&other.stdout), plain.stdout, "{arguments:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&other.stdout),
+            plain.stdout,
+            "{arguments:?}"
+        );
     }
 }
 
@@ -38,7 +56,11 @@ fn every_reading_command_gives_the_same_bytes_under_any_surroundings() {
 fn the_json_is_compact_and_html_characters_are_not_escaped() {
     let env = env();
     let ran = env.run(&["--json", "run", "--check", "test 1 -lt 2 && echo '<a>&'"]);
-    assert!(ran.stdout.contains("\"status\":\"halted\""), "{}", ran.stdout);
+    assert!(
+        ran.stdout.contains("\"status\":\"halted\""),
+        "{}",
+        ran.stdout
+    );
     let report = env.run(&["--json", "report"]).stdout;
     assert!(report.contains("test 1 -lt 2 && echo '<a>&'"), "{report}");
 }

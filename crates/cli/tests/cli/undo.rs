@@ -14,7 +14,11 @@ fn undo_brings_worktree_and_index_back() {
                    find . -path ./.git -prune -o -path ./.loopexec -prune -o -printf '%p %y %m %l\\n' | sort; cat t crlf binary | od -c";
     let before = env.shell(picture);
     let exec = "rm -f t link binary; echo changed >crlf; rm -f odd*; echo new >new; rmdir empty; git add -A; git commit -qm agent || true; touch done";
-    assert_eq!(env.run(&["run", "--exec", exec, "--check", "test -f done"]).code, 10);
+    assert_eq!(
+        env.run(&["run", "--exec", exec, "--check", "test -f done"])
+            .code,
+        10
+    );
     let undone = env.run(&["runs", "undo"]);
     assert_eq!(undone.code, 0, "{} {}", undone.stdout, undone.stderr);
     env.shell("git reset -q --soft HEAD~1");

@@ -55,7 +55,11 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
     let mut session = assemble(config, layout, lock, receipt)?;
     session.archived = archived;
     let guardian = command::start_guardian(&session)?;
-    let containment = if guardian.has_group() { "subreaper+cgroup" } else { "subreaper" };
+    let containment = if guardian.has_group() {
+        "subreaper+cgroup"
+    } else {
+        "subreaper"
+    };
     session.guardian = Some(guardian);
     let kept = Content::begin(config, &session.layout);
     let git = kept.as_ref().ok().and_then(|(_, _, git)| git.clone());
