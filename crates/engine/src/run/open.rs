@@ -205,7 +205,7 @@ pub(super) fn debt(layout: &Layout) -> Result<u32, Failure> {
 }
 
 /// Adds the iterations of a run whose process died before it could.
-pub(super) fn settle_latest(layout: &Layout) -> Result<(), Failure> {
+pub(crate) fn settle_latest(layout: &Layout) -> Result<(), Failure> {
     let Some(run_id) = crate::runs::latest(layout) else {
         return Ok(());
     };
