@@ -16,6 +16,8 @@ use loopexec_os::{
 };
 use sha2::{Digest as _, Sha256};
 
+use super::read_lines;
+
 /// Why a record is not in the log. Each of these ends the run without a further record.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -251,18 +253,22 @@ fn caught_up(path: &Path, content: &[u8]) -> Result<Appender, LogError> {
         Err(error) => return Err(error.into()),
     };
     let have = copy.contents(usize::MAX)?;
-    match content.strip_prefix(have.as_slice()) {
-        Some([]) => {}
-        Some(missing) => {
-            copy.append(missing)?;
-            copy.sync()?;
-        }
-        None => {
-            return Err(LogError::Write(DurableError::Unsafe {
-                path: path.to_owned(),
-                why: "it is not a beginning of the receipt; `loopexec verify` says where they differ",
-            }));
-        }
+    let good = read_lines(have.as_slice(), &mut |_| {}).map_or(0, |log| log.good_bytes);
+    let kept = have
+        .get(..usize::try_from(good).unwrap_or(usize::MAX))
+        .unwrap_or_default();
+    let Some(missing) = content.strip_prefix(kept) else {
+        return Err(LogError::Write(DurableError::Unsafe {
+            path: path.to_owned(),
+            why: "it is not a beginning of the receipt; `loopexec verify` says where they differ",
+        }));
+    };
+    if kept.len() < have.len() {
+        copy.truncate(good)?;
+    }
+    if !missing.is_empty() {
+        copy.append(missing)?;
+        copy.sync()?;
     }
     Ok(copy)
 }

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     failure::{Failure, chain},
     layout::Layout,
-    log::{Agreement, Chain, FlawKind, LogError, ReadLog, Receipt, agreement, read, read_lines},
+    log::{Chain, FlawKind, LogError, ReadLog, Receipt, Relation, read, relation},
     snapshot::{self, StateView},
 };
 
@@ -179,63 +179,29 @@ fn recover(layout: &Layout, run_id: &str) -> Result<Recovered, Failure> {
 fn take_back(path: &Path, anchor: &Path, notes: &mut Vec<String>) -> Result<u64, Failure> {
     let failed =
         |error: std::io::Error| Failure::workspace(error.to_string()).because("receipt_unreadable");
-    match agreement(path, anchor).map_err(failed)? {
-        Agreement::Absent | Agreement::Equal => Ok(0),
-        Agreement::CopyShorter(bytes) => {
-            let copy = fs_err::read(anchor).map_err(failed)?;
-            let whole = fs_err::read(path).map_err(failed)?;
-            let more = whole.get(copy.len()..).unwrap_or_default();
-            // One record is written before its copy; more than that no crash leaves.
-            if more.iter().filter(|byte| **byte == b'\n').count() > 1 {
-                return Err(tampered(
-                    path,
-                    &format!("it has {bytes} bytes that the copy outside never saw"),
-                ));
-            }
-            Ok(0)
-        }
-        Agreement::Differ(offset) => differs(path, anchor, offset),
-        Agreement::ReceiptShorter(_) => {
-            let copy = fs_err::read(anchor).map_err(failed)?;
-            let log = read_lines(copy.as_slice(), &mut |_| {}).map_err(failed)?;
-            let good = usize::try_from(log.good_bytes).unwrap_or(usize::MAX);
-            let have = fs_err::metadata(path).map_or(0, |metadata| {
-                usize::try_from(metadata.len()).unwrap_or(usize::MAX)
-            });
-            let missing = copy.get(have..good).unwrap_or_default();
-            if missing.is_empty() {
-                return Ok(0);
-            }
-            let lines = missing.iter().filter(|byte| **byte == b'\n').count();
-            let whole = copy.get(..good).unwrap_or_default();
-            replace_file(path, whole, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
+    match relation(path, anchor).map_err(failed)? {
+        Relation::NoCopy | Relation::Equal | Relation::CopyBehind { .. } => Ok(0),
+        Relation::CopyMissed { forced } => Err(tampered(
+            path,
+            &format!("it has {forced} records forced to the disk that the copy outside never saw"),
+        )),
+        Relation::Differ { offset } => Err(tampered(
+            path,
+            &format!(
+                "it differs from the copy outside ({}) at byte {offset}",
+                anchor.display()
+            ),
+        )),
+        Relation::ReceiptBehind { whole, records } => {
+            replace_file(path, &whole, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
                 Failure::internal(chain(&error)).because("receipt_write_failed")
             })?;
             notes.push(format!(
-                "{lines} records that the workspace had lost were taken from the copy outside"
+                "{records} records that the workspace had lost were taken from the copy outside"
             ));
-            Ok(u64::try_from(lines).unwrap_or(u64::MAX))
+            Ok(records)
         }
     }
-}
-
-/// A difference is a torn tail when all that precedes it agrees and only the receipt's last line is bad.
-fn differs(path: &Path, anchor: &Path, offset: u64) -> Result<u64, Failure> {
-    let log = read(path, &mut |_| {}).map_err(|error| Failure::workspace(chain(&error)))?;
-    let torn = log
-        .flaw
-        .as_ref()
-        .is_some_and(|flaw| flaw.kind == FlawKind::Torn && flaw.offset <= offset);
-    if torn {
-        return Ok(0);
-    }
-    Err(tampered(
-        path,
-        &format!(
-            "it differs from the copy outside ({}) at byte {offset}",
-            anchor.display()
-        ),
-    ))
 }
 
 fn tampered(path: &Path, why: &str) -> Failure {
@@ -315,10 +281,10 @@ pub(crate) fn compare_state(layout: &Layout, state: &RunState) -> Result<(), Fai
                 .hint("`loopexec verify` says what differs"),
         )
     };
-    if view.records > state.records {
+    if view.synced_records > state.records {
         return contradicts(format!(
-            "it has seen {} records, the receipt holds {}",
-            view.records, state.records
+            "it has seen {} records forced to the disk, the receipt holds {}",
+            view.synced_records, state.records
         ));
     }
     if view.records == state.records && view.head != Some(state.head.to_string()) {
