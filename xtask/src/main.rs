@@ -6,6 +6,8 @@
 use std::process::ExitCode;
 
 mod docs;
+mod faults;
+mod support;
 
 /// How a task ends: a message for people when it failed. The task has printed its own output by then.
 pub(crate) type TaskResult = Result<(), String>;
@@ -18,11 +20,18 @@ struct Task {
 }
 
 /// Every task, in the order in which the help lists them.
-const TASKS: &[Task] = &[Task {
-    name: "docs",
-    about: "write the generated references; with --check compare them instead",
-    run: docs::run,
-}];
+const TASKS: &[Task] = &[
+    Task {
+        name: "docs",
+        about: "write the generated references; with --check compare them instead",
+        run: docs::run,
+    },
+    Task {
+        name: "faults",
+        about: "kill, refuse, cut, flip, crash and race; [--scale gate|full] [--seed N] [NAME...]",
+        run: faults::run,
+    },
+];
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -53,7 +62,10 @@ fn usage() -> String {
 }
 
 /// Every line a task prints goes through here: progress and findings are for people, so they go to stderr.
-#[expect(clippy::print_stderr, reason = "a development task talks to a person at a terminal")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a development task talks to a person at a terminal"
+)]
 pub(crate) fn say(line: &str) {
     eprintln!("{line}");
 }
