@@ -56,11 +56,13 @@ pub(super) fn manners(what: &str, outcome: &Outcome) -> Vec<String> {
     wrong
 }
 
-/// Reads, goes on, reads again; adds what was wrong to the row.
+/// Reads, goes on, reads again; adds what was wrong to the row. With `may_fail` the run may have ended with a failed command,
+/// because the fault may have been made in one.
 pub(super) fn recover(
     place: &Place,
     scenario: &Scenario,
     case: &str,
+    may_fail: bool,
     row: &mut Row,
 ) -> Result<(), String> {
     let before = place.work_started();
@@ -92,6 +94,9 @@ pub(super) fn recover(
         wrong.extend(verified(place)?);
     } else if before == 0 && ONLY_BEFORE_WORK.contains(&cause) {
         row.count(format!("never began: {cause}"));
+    } else if may_fail && reason == "execution_failure" {
+        row.count(format!("a command failed: {cause}"));
+        wrong.extend(verified(place)?);
     } else if reason == "max_iterations_reached" {
         // The interrupted attempt counts, so a run that would have converged may reach its cap.
         row.count("reaches its cap");

@@ -9,6 +9,7 @@ use crate::{
     support::{self, Dice},
 };
 
+mod crash;
 mod invariant;
 mod points;
 mod scenario;
@@ -97,6 +98,12 @@ const FAULTS: &[(&str, &str, &[&str], Fault)] = &[
         "F4 every edit of a finished receipt",
         &[],
         tamper::run,
+    ),
+    (
+        "crash",
+        "F5 every state of the disk a crash may leave",
+        &["strace"],
+        crash::run,
     ),
 ];
 

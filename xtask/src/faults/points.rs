@@ -10,6 +10,7 @@ use crate::support;
 
 /// The calls at which the outside world changes; `openat` is both a creation and what every recovery begins with.
 const CALLS: &[&str] = &[
+    "open",
     "openat",
     "write",
     "fdatasync",
@@ -38,8 +39,17 @@ const NO_DISK: &[&str] = &[
 ];
 /// Errors of a disk.
 const ERRORS: &[&str] = &["EIO", "ENOSPC", "EROFS", "EDQUOT"];
-/// Points of each scenario that the gate tries: about a second for three.
-const GATE_POINTS: usize = 45;
+/// Points of each scenario at which the gate refuses a call: about a second for a dozen. It kills at every point.
+const GATE_REFUSED: usize = 100;
+
+/// Which processes of a run a fault is made in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Among {
+    /// The governor's first thread: the guardian and the commands stay as they are.
+    Governor,
+    /// Whichever process comes to its nth such call: also the guardian, a thread, a command.
+    All,
+}
 
 /// One call of one kind, counted from 1 in the governor's first thread.
 #[derive(Clone, Debug)]
@@ -53,27 +63,53 @@ pub(super) fn kill(context: &mut Context) -> Result<Row, String> {
     let scratch = support::scratch("kill")?;
     let place = Place::new(&context.binary, scratch.path());
     let mut row = Row::default();
+    let among = match context.scale {
+        Scale::Full => &[Among::Governor, Among::All][..],
+        Scale::Gate => &[Among::Governor],
+    };
     for scenario in SCENARIOS {
-        let all = points(&place, scenario, scratch.path(), &mut row)?;
-        for point in context.sample(all, GATE_POINTS) {
-            let case = format!("{}, kill at {} {}", scenario.name, point.call, point.nth);
-            place.prepare(scenario)?;
-            let inject = format!("inject={}:signal=SIGKILL:when={}", point.call, point.nth);
-            let outcome = place.disturbed(scenario, &tracer(&point.call, &inject))?;
-            row.cases += 1;
-            if outcome.signal == Some(9) || outcome.code == Some(137) {
-                row.count("killed");
-            } else {
-                row.count("ended before that call");
+        let points = points(&place, scenario, scratch.path(), &mut row)?;
+        for among in among {
+            for point in &points {
+                kill_one(&place, scenario, point, *among, &mut row)?;
             }
-            if !outcome.left.is_empty() {
-                row.violations
-                    .push(format!("{case}: left alive: {}", outcome.left.join(", ")));
-            }
-            invariant::recover(&place, scenario, &case, &mut row)?;
         }
     }
     Ok(row)
+}
+
+fn kill_one(
+    place: &Place,
+    scenario: &Scenario,
+    point: &Point,
+    among: Among,
+    row: &mut Row,
+) -> Result<(), String> {
+    let case = format!(
+        "{}, kill {among:?} at {} {}",
+        scenario.name, point.call, point.nth
+    );
+    place.prepare(scenario)?;
+    let inject = format!("inject={}:signal=SIGKILL:when={}", point.call, point.nth);
+    let outcome = place.disturbed(scenario, &tracer(&point.call, &inject, among))?;
+    row.cases += 1;
+    let killed = outcome.signal == Some(9) || outcome.code == Some(137);
+    row.count(match (killed, among) {
+        (true, _) => "killed",
+        (false, Among::Governor) => "ended before that call",
+        (false, Among::All) => "another process of the run was killed, or none",
+    });
+    if !outcome.left.is_empty() {
+        row.violations
+            .push(format!("{case}: left alive: {}", outcome.left.join(", ")));
+    }
+    if !killed && among == Among::All {
+        let wrong = invariant::manners("the run", &outcome);
+        row.violations
+            .extend(wrong.into_iter().map(|wrong| format!("{case}: {wrong}")));
+    }
+    let may_fail = among == Among::All;
+    invariant::recover(place, scenario, &case, may_fail, row)
 }
 
 /// F2: each call fails once with an error of a disk.
@@ -86,7 +122,7 @@ pub(super) fn refuse(context: &mut Context) -> Result<Row, String> {
             .into_iter()
             .filter(|point| !NO_DISK.contains(&point.call.as_str()))
             .collect();
-        for point in context.sample(all, GATE_POINTS) {
+        for point in context.sample(all, GATE_REFUSED) {
             for error in errors(context) {
                 refuse_one(&place, scenario, &point, error, &mut row)?;
             }
@@ -115,7 +151,7 @@ fn refuse_one(
     let case = format!("{}, {error} at {} {}", scenario.name, point.call, point.nth);
     place.prepare(scenario)?;
     let inject = format!("inject={}:error={error}:when={}", point.call, point.nth);
-    let outcome = place.disturbed(scenario, &tracer(&point.call, &inject))?;
+    let outcome = place.disturbed(scenario, &tracer(&point.call, &inject, Among::Governor))?;
     row.cases += 1;
     // 127: the loader of the program was refused its libraries, so the program never ran.
     if outcome.code == Some(127) {
@@ -131,13 +167,13 @@ fn refuse_one(
                 .extend(wrong.into_iter().map(|wrong| format!("{case}: {wrong}")));
         }
     }
-    invariant::recover(place, scenario, &case, row)
+    invariant::recover(place, scenario, &case, false, row)
 }
 
-/// A tracer that follows the governor's first thread alone: the guardian and the commands stay real.
-fn tracer(call: &str, inject: &str) -> Vec<String> {
+/// A tracer that makes one fault.
+fn tracer(call: &str, inject: &str, among: Among) -> Vec<String> {
     let trace = format!("trace={call}");
-    [
+    let mut words = vec![
         "strace",
         "-qq",
         "-o",
@@ -146,9 +182,11 @@ fn tracer(call: &str, inject: &str) -> Vec<String> {
         &trace,
         "-e",
         inject,
-    ]
-    .map(str::to_owned)
-    .to_vec()
+    ];
+    if among == Among::All {
+        words.push("-f");
+    }
+    words.into_iter().map(str::to_owned).collect()
 }
 
 /// Every point of a scenario, from a recording of it undisturbed.
