@@ -48,6 +48,8 @@ pub enum Tampering {
 pub struct Receipt {
     file: Appender,
     copy: Option<Appender>,
+    /// Lines that the copy does not have yet: they are written before anything outside can act.
+    owed: Vec<u8>,
     content: Sha256,
     state: Option<RunState>,
     run_id: String,
@@ -68,6 +70,7 @@ impl Receipt {
         Ok(Self {
             file,
             copy,
+            owed: Vec::new(),
             content: Sha256::new(),
             state: None,
             run_id: run_id.to_owned(),
@@ -91,6 +94,7 @@ impl Receipt {
         Ok(Self {
             file,
             copy,
+            owed: Vec::new(),
             content: Sha256::new_with_prefix(content),
             run_id: state.run_id.clone(),
             state: Some(state),
@@ -135,12 +139,28 @@ impl Receipt {
         if sync {
             self.file.sync()?;
         }
+        self.owed.extend_from_slice(&line);
+        if sync {
+            self.bring_copy_up(true)?;
+        }
+        Ok(())
+    }
+
+    /// Writes to the copy what it lacks. Called before a command starts, so that nothing a command does can be behind it.
+    ///
+    /// # Errors
+    ///
+    /// When the disk does not take it.
+    pub fn bring_copy_up(&mut self, sync: bool) -> Result<(), LogError> {
         if let Some(copy) = &mut self.copy {
-            copy.append(&line)?;
+            if !self.owed.is_empty() {
+                copy.append(&self.owed)?;
+            }
             if sync {
                 copy.sync()?;
             }
         }
+        self.owed.clear();
         Ok(())
     }
 
