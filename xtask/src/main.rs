@@ -5,7 +5,22 @@
 
 use std::process::ExitCode;
 
+mod blocks;
+mod capability;
+mod check;
+mod continuity;
 mod docs;
+mod edges;
+mod golden;
+mod markdown;
+mod program;
+mod reached;
+mod reference;
+mod schema;
+mod sources;
+mod tables;
+mod tidy;
+mod words;
 
 /// How a task ends: a message for people when it failed. The task has printed its own output by then.
 pub(crate) type TaskResult = Result<(), String>;
@@ -18,11 +33,18 @@ struct Task {
 }
 
 /// Every task, in the order in which the help lists them.
-const TASKS: &[Task] = &[Task {
-    name: "docs",
-    about: "write the generated references; with --check compare them instead",
-    run: docs::run,
-}];
+const TASKS: &[Task] = &[
+    Task {
+        name: "check",
+        about: "run every gate, or those that are named; --base REF adds the continuity since REF",
+        run: check::run,
+    },
+    Task {
+        name: "docs",
+        about: "write the generated references; with --check compare them instead",
+        run: docs::run,
+    },
+];
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
@@ -53,7 +75,10 @@ fn usage() -> String {
 }
 
 /// Every line a task prints goes through here: progress and findings are for people, so they go to stderr.
-#[expect(clippy::print_stderr, reason = "a development task talks to a person at a terminal")]
+#[expect(
+    clippy::print_stderr,
+    reason = "a development task talks to a person at a terminal"
+)]
 pub(crate) fn say(line: &str) {
     eprintln!("{line}");
 }
