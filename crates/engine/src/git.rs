@@ -10,12 +10,14 @@ mod tests;
 
 pub use repository::{Repository, RepositoryError};
 
+use rustix::event::{PollFd, PollFlags, Timespec};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 use thiserror::Error;
 
 /// The oldest git that keeps the promises of this module: 2.32 was the first to obey `GIT_CONFIG_GLOBAL`.
@@ -23,6 +25,10 @@ pub const MINIMUM_VERSION: (u32, u32) = (2, 32);
 
 /// The most output of one call that is kept in memory: a listing of two million paths of 256 bytes.
 pub const MAX_OUTPUT_BYTES: u64 = 512 << 20;
+
+/// How long git may say nothing before it is ended. It needs seconds for two million paths; a pipe that a work command planted
+/// in the place of a file of the repository would hold it for ever.
+pub const MAX_SILENCE: Duration = Duration::from_secs(120);
 
 /// How much of what git said on stderr an error carries.
 const STDERR_TAIL_BYTES: usize = 2048;
@@ -45,6 +51,7 @@ const SETTINGS: [&str; 10] = [
 #[derive(Debug, Clone)]
 pub struct Git {
     program: PathBuf,
+    patience: Duration,
 }
 
 /// One call: where, and with which arguments.
@@ -64,9 +71,17 @@ pub struct Call<'a> {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    stderr: JoinHandle<Vec<u8>>,
+    stdout: Option<PatientPipe>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
     command: String,
     git: Git,
+}
+
+/// The output of git, of which a read fails when nothing comes for too long.
+#[derive(Debug)]
+struct PatientPipe {
+    pipe: ChildStdout,
+    patience: Duration,
 }
 
 /// How a call ended.
@@ -85,7 +100,7 @@ pub struct Output {
 pub struct ObjectReader {
     running: Running,
     requests: ChildStdin,
-    answers: io::BufReader<ChildStdout>,
+    answers: io::BufReader<PatientPipe>,
 }
 
 /// Why git could not be asked.
@@ -143,8 +158,17 @@ impl Git {
             .filter(|directory| directory.is_absolute())
             .map(|directory| directory.join("git"))
             .find(|program| is_executable_file(program))
-            .map(|program| Git { program })
+            .map(|program| Git {
+                program,
+                patience: MAX_SILENCE,
+            })
             .ok_or(GitError::NotFound)
+    }
+
+    /// The same git, ended after another time of silence than [`MAX_SILENCE`].
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Git { patience, ..self }
     }
 
     /// Asks for the version. One process; other calls ask it only to explain a failure.
@@ -196,7 +220,7 @@ impl Git {
             ..Call::default()
         };
         let mut running = self.spawn(&call, Stdio::piped())?;
-        match (running.child.stdin.take(), running.child.stdout.take()) {
+        match (running.child.stdin.take(), running.stdout.take()) {
             (Some(requests), Some(stdout)) => Ok(ObjectReader {
                 running,
                 requests,
@@ -263,11 +287,17 @@ impl Git {
             .stderr
             .take()
             .ok_or_else(|| failed(io::Error::other("a pipe is missing")))?;
+        let patience = self.patience;
+        let stdout = child
+            .stdout
+            .take()
+            .map(|pipe| PatientPipe { pipe, patience });
         // Drained beside stdout, else a git that complains at length would never end.
         let stderr = std::thread::spawn(move || tail(stderr));
         Ok(Running {
             child,
-            stderr,
+            stdout,
+            stderr: Some(stderr),
             command: name,
             git: self.clone(),
         })
@@ -281,7 +311,7 @@ impl Running {
     /// The output could not be read or was too much.
     pub fn wait(mut self) -> Result<Output, GitError> {
         let mut stdout = Vec::new();
-        if let Some(pipe) = self.child.stdout.take() {
+        if let Some(pipe) = self.stdout.take() {
             let read = pipe.take(MAX_OUTPUT_BYTES + 1).read_to_end(&mut stdout);
             read.map_err(|source| self.process_error(source))?;
         }
@@ -294,7 +324,11 @@ impl Running {
             .child
             .wait()
             .map_err(|source| self.process_error(source))?;
-        let stderr = self.stderr.join().unwrap_or_default();
+        let stderr = self
+            .stderr
+            .take()
+            .and_then(|thread| thread.join().ok())
+            .unwrap_or_default();
         Ok(Output {
             success: status.success(),
             stdout,
@@ -391,12 +425,24 @@ impl ObjectReader {
     }
 }
 
-impl Drop for ObjectReader {
+impl Drop for Running {
     fn drop(&mut self) {
-        // The end of stdin ends the process; it is killed as well, because it may be blocked on an answer nobody reads. There is
-        // nothing to be done about a failure here.
-        self.running.child.kill().ok();
-        self.running.child.wait().ok();
+        // After `wait` both do nothing. Before it the process may be blocked on an answer nobody reads, and there is nothing to
+        // be done about a failure here.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Read for PatientPipe {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let patience = Timespec::try_from(self.patience).map_err(io::Error::other)?;
+        let mut waiting = [PollFd::new(&self.pipe, PollFlags::IN)];
+        if rustix::event::poll(&mut waiting, Some(&patience))? == 0 {
+            let silence = format!("it said nothing for {} seconds", self.patience.as_secs());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, silence));
+        }
+        self.pipe.read(buffer)
     }
 }
 

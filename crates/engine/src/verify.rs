@@ -20,8 +20,9 @@ use crate::{
 mod content;
 mod signatures;
 
+pub(crate) use content::present;
 pub use content::{Surroundings, content};
-pub use signatures::Trust;
+pub use signatures::{Trust, items as signature_items};
 
 /// How one thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -188,7 +189,10 @@ pub fn verify(
         (Some(state), Some(surroundings)) => content(state, surroundings),
         (None, _) | (_, None) => Item::absent("content", "there is no workspace to compare"),
     });
-    items.extend(signatures::items(parts, log.state.as_ref(), trust));
+    if let (Some(state), Some(surroundings)) = (&log.state, surroundings) {
+        items.extend(earlier(state, surroundings));
+    }
+    items.extend(signatures::items(parts, trust));
     let run_id = log
         .state
         .as_ref()
@@ -202,6 +206,57 @@ pub fn verify(
         state: log.state,
         items,
     })
+}
+
+/// Names earlier runs of the same workspace and policy: ten runs of which one was green look like ten runs.
+fn earlier(state: &RunState, surroundings: &Surroundings<'_>) -> Option<Item> {
+    const NAME: &str = "earlier runs";
+    /// Outcomes that are listed; the rest is counted.
+    const NAMED_MAX: usize = 10;
+    let runs = crate::attesting::earlier_runs(surroundings.layout, state).ok()?;
+    if runs.is_empty() {
+        return None;
+    }
+    let mut named: Vec<String> = runs
+        .iter()
+        .take(NAMED_MAX)
+        .map(|run| format!("{} {}", run.run_id, run.halt_reason))
+        .collect();
+    if runs.len() > NAMED_MAX {
+        named.push(format!("and {} more", runs.len() - NAMED_MAX));
+    }
+    Some(Item::pass(
+        NAME,
+        format!(
+            "{} of the same workspace and policy, the newest first: {}",
+            runs.len(),
+            named.join(", ")
+        ),
+    ))
+}
+
+/// A public cause as the constant that a failure carries.
+pub(crate) fn known_cause(cause: Option<&str>) -> &'static str {
+    const KNOWN: [&str; 14] = [
+        "anchor_mismatch",
+        "anchor_unreadable",
+        "candidate_drift",
+        "chain_absent",
+        "chain_broken",
+        "content_unreadable",
+        "decision_mismatch",
+        "newer_rules",
+        "receipt_not_sealed",
+        "signature_mismatch",
+        "snapshot_mismatch",
+        "stale_signature",
+        "truncated",
+        "wrong_run",
+    ];
+    KNOWN
+        .into_iter()
+        .find(|known| Some(*known) == cause)
+        .unwrap_or("not_verified")
 }
 
 /// Fails what a caller requires and the receipt does not show.

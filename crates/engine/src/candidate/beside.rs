@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// How far repositories that name each other as sources of objects are followed; git stops at five.
 const MAX_ALTERNATES_DEPTH: usize = 5;
 
+/// A list of such repositories longer than this is something else.
+const MAX_LIST_BYTES: u64 = 1 << 20;
+
 /// The objects of a repository and of those it borrows from.
 #[derive(Debug)]
 pub(super) struct Beside {
@@ -58,8 +61,14 @@ fn directories(objects: &Path) -> Vec<PathBuf> {
     let mut open = vec![(objects.to_owned(), 0)];
     while let Some((directory, depth)) = open.pop() {
         if depth <= MAX_ALTERNATES_DEPTH && !all.contains(&directory) {
-            let text =
-                fs_err::read_to_string(directory.join("info/alternates")).unwrap_or_default();
+            let list = directory.join("info/alternates");
+            let small = fs_err::metadata(&list)
+                .is_ok_and(|found| found.is_file() && found.len() < MAX_LIST_BYTES);
+            let text = if small {
+                fs_err::read_to_string(list).unwrap_or_default()
+            } else {
+                String::new()
+            };
             let lines = text
                 .lines()
                 .filter(|line| !line.is_empty() && !line.starts_with(['#', '"']));

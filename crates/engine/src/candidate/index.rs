@@ -163,7 +163,9 @@ fn write_copy(copy: &Path, raw: &[u8]) -> Result<(), IndexError> {
             source,
         })?;
     }
-    layout::replace(copy, raw).map_err(|source| IndexError::File {
+    let scratch = copy.parent().unwrap_or(copy);
+    let written = layout::make_private(scratch).and_then(|()| layout::replace(copy, raw));
+    written.map_err(|source| IndexError::File {
         action: "write",
         path: copy.to_owned(),
         source,
@@ -242,6 +244,8 @@ fn read_whole(path: &Path) -> Result<Option<Vec<u8>>, IndexError> {
         source,
     };
     match fs_err::metadata(path) {
+        // Reading a pipe that was planted here would never end.
+        Ok(found) if !found.is_file() => Err(failed(io::Error::other("it is no regular file"))),
         Ok(found) if found.len() > MAX_INDEX_BYTES => Err(IndexError::TooLarge {
             path: path.to_owned(),
         }),

@@ -36,10 +36,7 @@ pub(super) fn create(
     let fresh = !git_dir.join("HEAD").is_file();
     if fresh {
         for directory in ["objects/pack", "objects/info", "refs", "info"] {
-            std::fs::DirBuilder::new()
-                .mode(0o700)
-                .recursive(true)
-                .create(git_dir.join(directory))?;
+            make_private(&git_dir.join(directory))?;
         }
         fs_err::write(git_dir.join("config"), config(format))?;
         fs_err::write(git_dir.join("info/attributes"), ATTRIBUTES)?;
@@ -55,6 +52,14 @@ pub(super) fn create(
         fs_err::write(git_dir.join("HEAD"), b"ref: refs/heads/none\n")?;
     }
     Ok(())
+}
+
+/// Makes a directory, and those above it, that only their owner can enter.
+pub(super) fn make_private(directory: &Path) -> io::Result<()> {
+    std::fs::DirBuilder::new()
+        .mode(0o700)
+        .recursive(true)
+        .create(directory)
 }
 
 /// The references of the repository, by name.

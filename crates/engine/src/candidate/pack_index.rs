@@ -77,7 +77,8 @@ pub(super) fn encode(
 impl PackIndex {
     /// Reads an index; `None` for a version, format or size that is not read here.
     pub(super) fn load(path: &Path, format: ObjectFormat) -> io::Result<Option<Self>> {
-        if fs_err::metadata(path)?.len() > MAX_INDEX_BYTES {
+        let found = fs_err::metadata(path)?;
+        if !found.is_file() || found.len() > MAX_INDEX_BYTES {
             return Ok(None);
         }
         let bytes = fs_err::read(path)?;

@@ -292,21 +292,17 @@ impl IgnoreRules {
     fn read_general(&mut self, source: &RuleSource<'_>) -> Result<(), RulesError> {
         let exclude = source.repository.common_dir.join("info/exclude");
         for path in std::iter::once(exclude.as_path()).chain(source.excludes_file) {
-            // These two are the person's own and may be links, as git allows.
-            match fs_err::File::open(path) {
-                Ok(file) => {
-                    let text = read_text(file, path)?;
-                    self.general.push(compile(&text));
-                    self.recorded.general.push(text);
-                }
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(source) => {
-                    return Err(RulesError::Read {
-                        action: "read",
-                        path: path.to_owned(),
-                        source,
-                    });
-                }
+            // These two are the person's own and may be links, as git allows. Opening a pipe must not wait for a writer.
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            let file = match rustix::fs::open(path, flags, Mode::empty()) {
+                Ok(file) => fs_err::File::from_parts(file.into(), path),
+                Err(Errno::NOENT | Errno::NOTDIR) => continue,
+                Err(source) => return Err(read_error("read", path, source)),
+            };
+            if file.metadata().is_ok_and(|found| found.is_file()) {
+                let text = read_text(file, path)?;
+                self.general.push(compile(&text));
+                self.recorded.general.push(text);
             }
         }
         Ok(())

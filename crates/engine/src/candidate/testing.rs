@@ -175,7 +175,15 @@ pub(crate) fn write_odd_content(workspace: &Workspace) {
     link("/etc", &workspace.at("sub/outside"));
     for (name, mode) in [
         ("binary", 0o755),
-        ("empty", 0o000),
+        // The superuser alone can read a file without any mode bit.
+        (
+            "empty",
+            if rustix::process::geteuid().is_root() {
+                0o000
+            } else {
+                0o400
+            },
+        ),
         ("crlf.txt", 0o444),
         ("plain.txt", 0o4750),
         ("sub/deep", 0o555),
@@ -199,6 +207,7 @@ pub(crate) fn set_mode(path: &Path, mode: u32) {
 pub(crate) fn spoil(workspace: &Workspace) {
     let remove = |name: &str| fs_err::remove_file(workspace.at(name)).expect("removed");
     set_mode(&workspace.at("sub/deep"), 0o755);
+    remove("crlf.txt");
     remove("plain.txt");
     workspace.write("plain.txt/now/a/directory", b"x");
     fs_err::remove_dir_all(workspace.at("sub")).expect("removed");

@@ -165,7 +165,9 @@ impl Workspace {
             }
             None => None,
         };
-        let format = published.map_or(ObjectFormat::Sha1, |commit| commit.format());
+        let own = Store::format_of(&config.run_directory)?;
+        let format = own.or(published.map(|commit| commit.format()));
+        let format = format.unwrap_or(ObjectFormat::Sha1);
         let mut store = open_store(&config, repository.as_ref(), format)?;
         let git = config.git.as_ref();
         let kept = store.find(git, BEGINNING)?;

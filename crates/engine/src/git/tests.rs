@@ -111,3 +111,28 @@ fn an_object_reader_serves_objects_in_turn_and_says_what_is_missing() {
     );
     assert_eq!(bytes, vec![7; 200_000]);
 }
+
+#[test]
+fn a_git_that_hangs_on_a_planted_pipe_is_ended() {
+    let Some(workspace) = testing::Workspace::with_git() else {
+        return;
+    };
+    let config = workspace.at(".git/config");
+    fs_err::remove_file(&config).expect("removed");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &config, rustix::fs::Mode::RUSR).expect("a pipe");
+    let git = git_program()
+        .expect("found before")
+        .with_patience(Duration::from_millis(50));
+    let git_dir = workspace.at(".git");
+    let arguments = vec!["rev-parse".into(), "--git-dir".into()];
+    let call = Call {
+        git_dir: Some(&git_dir),
+        arguments,
+        ..Call::default()
+    };
+    let error = git.run(&call).expect_err("nobody writes to the pipe");
+    let GitError::Process { source, .. } = error else {
+        panic!("{error}")
+    };
+    assert_eq!(source.kind(), io::ErrorKind::TimedOut);
+}

@@ -33,6 +33,7 @@ use crate::{
     failure::{Failure, chain},
     feedback::{TAIL_BYTES, feedback},
     fingerprint::{Fingerprint, NORMALISER_VERSION, Settings},
+    redact::Redactor,
 };
 
 /// How often the watcher is told that time passes.
@@ -362,13 +363,28 @@ fn marks(
 
 /// Keeps the end of what the command printed, where it printed anything: privately, secrets replaced.
 fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
+    let text = output_tail(&session.redactor, ended);
+    if phase == CommandPhase::Check {
+        session.output_tail = String::from_utf8_lossy(&text).into_owned();
+    }
+    if text.is_empty() {
+        return;
+    }
+    if let Some(path) = diagnostics_path(session, phase) {
+        // A diagnostic that cannot be kept is no reason to stop: the verdict does not rest on it.
+        let _ = replace_file(&path, &text, PRIVATE_FILE, SyncMode::None);
+    }
+}
+
+/// The end of what a command printed, secrets replaced; empty when it printed nothing.
+pub(crate) fn output_tail(redactor: &Redactor, ended: &Ended) -> Vec<u8> {
     let mut text = Vec::new();
     for (name, captured) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
         if captured.total == 0 {
             continue;
         }
         let bytes = captured.clone().into_bytes();
-        let redacted = session.redactor.redact(&bytes);
+        let redacted = redactor.redact(&bytes);
         let tail = redacted
             .get(redacted.len().saturating_sub(TAIL_BYTES / 2)..)
             .unwrap_or_default();
@@ -383,16 +399,7 @@ fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
         text.extend_from_slice(tail);
         text.push(b'\n');
     }
-    if phase == CommandPhase::Check {
-        session.output_tail = String::from_utf8_lossy(&text).into_owned();
-    }
-    if text.is_empty() {
-        return;
-    }
-    if let Some(path) = diagnostics_path(session, phase) {
-        // A diagnostic that cannot be kept is no reason to stop: the verdict does not rest on it.
-        let _ = replace_file(&path, &text, PRIVATE_FILE, SyncMode::None);
-    }
+    text
 }
 
 fn diagnostics_path(session: &Session, phase: CommandPhase) -> Option<PathBuf> {

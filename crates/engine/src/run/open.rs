@@ -55,7 +55,11 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
     let mut session = assemble(config, layout, lock, receipt)?;
     session.archived = archived;
     let guardian = command::start_guardian(&session)?;
-    let containment = guardian.containment();
+    let containment = if guardian.has_group() {
+        "subreaper+cgroup"
+    } else {
+        "subreaper"
+    };
     session.guardian = Some(guardian);
     let kept = Content::begin(config, &session.layout);
     let git = kept.as_ref().ok().and_then(|(_, _, git)| git.clone());
@@ -201,7 +205,7 @@ pub(super) fn debt(layout: &Layout) -> Result<u32, Failure> {
 }
 
 /// Adds the iterations of a run whose process died before it could.
-pub(super) fn settle_latest(layout: &Layout) -> Result<(), Failure> {
+pub(crate) fn settle_latest(layout: &Layout) -> Result<(), Failure> {
     let Some(run_id) = crate::runs::latest(layout) else {
         return Ok(());
     };

@@ -150,7 +150,6 @@ fn the_reference_serves_where_the_governor_s_directory_was_removed() {
     Workspace::begin(config(&workspace)).expect("begun");
     spoil(&workspace);
     fs_err::remove_dir_all(workspace.at(".loopexec")).expect("removed");
-    fs_err::create_dir_all(workspace.store_path()).expect("a directory");
     undo(config(&workspace)).expect("undone");
     assert_eq!((seen(&workspace.path()), index(&workspace)), (files, raw));
 }

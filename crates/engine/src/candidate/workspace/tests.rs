@@ -512,5 +512,8 @@ fn a_repository_with_sha256_names_is_served() {
     workspace.write("a", b"b");
     care.restore(&baseline.saved).expect("restored");
     assert_eq!(fs_err::read(workspace.at("a")).expect("there"), b"a");
+    workspace.git(&["update-ref", "-d", "refs/loopexec/r1/t0"]);
+    let (_, beginning) = Workspace::resume(config(&workspace, &workspace.path())).expect("resumed");
+    assert_eq!(beginning, baseline.saved);
     workspace.git(&["fsck", "--strict", "--no-dangling"]);
 }

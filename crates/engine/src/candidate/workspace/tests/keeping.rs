@@ -102,3 +102,52 @@ fn references_of_a_run_can_be_listed_and_removed() {
     );
     assert_eq!(workspace.git(&["for-each-ref", "refs/loopexec"]), "");
 }
+
+#[test]
+fn a_store_that_somebody_packed_anew_is_read_through_git() {
+    if git_program().is_none() {
+        return;
+    }
+    let workspace = testing::Workspace::plain();
+    write_odd_content(&workspace);
+    let before = seen(&workspace.path());
+    let (care, baseline) = begin(&workspace);
+    let own = care.store().git_dir().to_owned();
+    drop(care);
+    workspace.git_in(
+        &own,
+        &["-c", "core.compression=9", "repack", "-q", "-a", "-d", "-f"],
+    );
+    testing::spoil(&workspace);
+    let (mut care, beginning) =
+        Workspace::resume(config(&workspace, &workspace.path())).expect("resumed");
+    assert_eq!(beginning, baseline.saved);
+    care.restore(&beginning).expect("restored");
+    assert_eq!(seen(&workspace.path()), before);
+}
+
+#[test]
+fn a_file_that_changes_between_scan_and_save_is_named_and_nothing_is_kept() {
+    let workspace = testing::Workspace::plain();
+    let (mut care, _) = begin(&workspace);
+    for change in [&b"12345"[..], b"123456789", b"1"] {
+        workspace.write("file", b"abcde");
+        let manifest = care.scan().expect("scanned");
+        workspace.write("file", change);
+        let saved = care.save(&manifest, "n1");
+        assert!(
+            matches!(
+                saved,
+                Err(WorkspaceError::Store(StoreError::Changed { .. }))
+            ),
+            "{change:?}"
+        );
+    }
+    assert!(care.store().labels().all(|(label, _)| label == BEGINNING));
+    let packs = fs_err::read_dir(care.store().git_dir().join("objects/pack")).expect("a directory");
+    assert!(
+        packs
+            .filter_map(Result::ok)
+            .all(|entry| entry.file_name().to_string_lossy().starts_with("pack-"))
+    );
+}
