@@ -36,9 +36,12 @@ const ONLY: &[(&str, &[&str])] = &[
     ("gix", &[]),
 ];
 
-/// Modules of the engine that may use `rustix`: files whose kind and name a hostile tree chooses, opened by descriptor.
+/// Places in the engine that may use `rustix`: files whose kind and name a hostile tree chooses, opened by descriptor, and
+/// the wait for two pipes of `git` at once.
 const SYSTEM_CALLS: &[&str] = &[
     "crates/engine/src/candidate/",
+    "crates/engine/src/git.rs",
+    "crates/engine/src/git/",
     "crates/engine/src/log/receipt.rs",
     "crates/engine/src/snapshot.rs",
 ];

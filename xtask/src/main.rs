@@ -14,6 +14,7 @@ mod edges;
 mod golden;
 mod markdown;
 mod program;
+mod published;
 mod reached;
 mod reference;
 mod schema;
@@ -43,6 +44,16 @@ const TASKS: &[Task] = &[
         name: "docs",
         about: "write the generated references; with --check compare them instead",
         run: docs::run,
+    },
+    Task {
+        name: "docs-dist",
+        about: "write the documents of a release, with their digests, into a new directory",
+        run: published::write,
+    },
+    Task {
+        name: "docs-verify",
+        about: "compare a directory of published documents with the digests that it carries",
+        run: published::verify,
     },
 ];
 

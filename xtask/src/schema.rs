@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
-/// The fields of an object schema as table rows, in declared order.
+/// The fields of an object schema as table rows, sorted by name.
 pub(crate) fn field_rows(schema: &Value) -> String {
     let mut rows = String::new();
     let required: Vec<&str> = schema
