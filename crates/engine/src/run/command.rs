@@ -36,6 +36,8 @@ use crate::{
     redact::Redactor,
 };
 
+/// The shell of every command string: by its path, so that no `PATH` of a workspace decides which shell runs.
+const SHELL: &str = "/bin/sh";
 /// How often the watcher is told that time passes.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -131,7 +133,7 @@ fn supervise(
         return Err(Failure::internal("a phase without its command").because("defect"));
     };
     let spec = CommandSpec {
-        argv: ["sh", "-c", &line].map(OsString::from).to_vec(),
+        argv: [SHELL, "-c", &line].map(OsString::from).to_vec(),
         env: environment,
         directory: session.layout.workdir().to_owned(),
         stdin: Stdin::Empty,

@@ -56,6 +56,7 @@ pub(super) fn resume(
         return Ok(Resumed::Ended(Box::new(end)));
     }
     same_policy(&recovered.state, options)?;
+    copy_is_kept(&recovered.state, outside)?;
     settle_latest(&layout)?;
     let Recovered {
         state,
@@ -64,9 +65,7 @@ pub(super) fn resume(
         from_anchor,
         notes,
     } = recovered;
-    let anchor = layout
-        .anchor(&config.run_id)
-        .filter(|_| outside && state.run.anchor);
+    let anchor = layout.anchor(&config.run_id).filter(|_| state.run.anchor);
     let record = resumption(config, &layout, &state, torn, from_anchor)?;
     let (receipt_path, interrupted) = (layout.receipt(&config.run_id), state.running);
     let receipt = Receipt::continue_from(state, &content, &receipt_path, anchor.as_deref())
@@ -88,6 +87,19 @@ pub(super) fn resume(
     note_interruption(&mut session, interrupted);
     watcher.opened(session.state()?);
     Ok(Resumed::Going(Box::new(session)))
+}
+
+/// Refuses to go on without the second copy that the run was opened with.
+fn copy_is_kept(state: &RunState, outside: bool) -> Result<(), Failure> {
+    if outside || !state.run.anchor {
+        return Ok(());
+    }
+    Err(Failure::workspace(format!(
+        "the run {:?} keeps a second copy outside the workspace, and that place cannot be used now",
+        state.run_id
+    ))
+    .because("anchor_unavailable")
+    .hint("make $XDG_STATE_HOME (or ~/.local/state) writable again: going on without the copy would look like tampering"))
 }
 
 fn resumption(
