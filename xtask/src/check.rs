@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use crate::{
-    TaskResult, blocks, capability, continuity, docs, edges, golden, reached, say,
+    TaskResult, blocks, capability, continuity, docs, edges, golden, links, reached, say,
     sources::{self, Sources},
     tidy, words,
 };
@@ -36,6 +36,10 @@ const GATES: &[Gate] = &[
     Gate {
         name: "golden",
         run: |_, sources| golden::findings(sources),
+    },
+    Gate {
+        name: "links",
+        run: |_, sources| Ok(links::findings(sources)),
     },
     Gate {
         name: "edges",

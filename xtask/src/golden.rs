@@ -1,8 +1,10 @@
-//! Golden logs: each has its scenario, and each reason that one ends with has its place in the guide.
+//! Golden logs: each has its scenario, and each reason and cause has its place in the guide.
 //!
 //! The core's own test compares the bytes; this finds what that test cannot miss because it does not know of it.
 
 use std::collections::BTreeSet;
+
+use loopexec_core::halt::FailureCause;
 
 use crate::sources::Sources;
 
@@ -13,7 +15,7 @@ const SCENARIOS: &str = "crates/core/tests/core/golden.rs";
 /// Where a person looks a reason up.
 const GUIDE: &str = "docs/guides/halt-reasons.md";
 
-/// Logs without a scenario, logs that do not end in a halt, and reasons that the guide does not have.
+/// Logs without a scenario, logs that do not end in a halt, and reasons and causes that the guide does not have.
 ///
 /// # Errors
 /// When the scenarios are missing.
@@ -49,6 +51,12 @@ pub(crate) fn findings(sources: &Sources) -> Result<Vec<String>, String> {
                 format!("{GUIDE}: has no heading for {reason}, which a run can end with")
             }),
     );
+    findings.extend(
+        FailureCause::ALL
+            .iter()
+            .filter(|cause| !guide.contains(&format!("`{cause}`")))
+            .map(|cause| format!("{GUIDE}: does not speak of the cause {cause}")),
+    );
     Ok(findings)
 }
 
@@ -78,11 +86,18 @@ mod tests {
 
     #[test]
     fn a_log_needs_a_scenario_a_halt_and_a_heading() {
-        let guide = "## max_iterations_reached\n";
-        assert_eq!(with(HALT, "\"cap\"", guide), 0);
-        assert_eq!(with(HALT, "\"cap-2\"", guide), 1);
-        assert_eq!(with("{\"event\":\"verdict\"}\n", "\"cap\"", guide), 1);
-        assert_eq!(with(HALT, "\"cap\"", "max_iterations_reached"), 1);
+        let causes: Vec<String> = FailureCause::ALL
+            .iter()
+            .map(|cause| format!("`{cause}`"))
+            .collect();
+        let causes = causes.join("\n");
+        let guide = format!("## max_iterations_reached\n{causes}");
+        assert_eq!(with(HALT, "\"cap\"", &guide), 0);
+        assert_eq!(with(HALT, "\"cap-2\"", &guide), 1);
+        assert_eq!(with("{\"event\":\"verdict\"}\n", "\"cap\"", &guide), 1);
+        assert_eq!(with(HALT, "\"cap\"", &causes), 1);
+        let silent = "## max_iterations_reached\n";
+        assert_eq!(with(HALT, "\"cap\"", silent), FailureCause::ALL.len());
         assert!(findings(&Sources::new()).is_err());
     }
 }

@@ -12,6 +12,7 @@ mod continuity;
 mod docs;
 mod edges;
 mod golden;
+mod links;
 mod markdown;
 mod program;
 mod published;
