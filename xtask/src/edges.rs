@@ -20,14 +20,22 @@ const EDGES: &[(&str, &[&str])] = &[
         &["loopexec-core", "loopexec-engine", "loopexec-os"],
     ),
     ("loopexec-testkit", &["loopexec-core"]),
-    ("xtask", &["loopexec-core"]),
+    (
+        "xtask",
+        &[
+            "loopexec-core",
+            "loopexec-engine",
+            "loopexec-os",
+            "loopexec-testkit",
+        ],
+    ),
 ];
 
 /// Dependencies that only some packages may have.
 const ONLY: &[(&str, &[&str])] = &[
     ("clap", &["loopexec"]),
     ("clap_complete", &["loopexec"]),
-    ("rustix", &["loopexec-os", "loopexec-engine"]),
+    ("rustix", &["loopexec-os", "loopexec-engine", "xtask"]),
     ("libc", &["loopexec-os"]),
     ("signal-hook", &["loopexec-os"]),
     ("tokio", &[]),
