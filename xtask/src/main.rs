@@ -5,9 +5,26 @@
 
 use std::process::ExitCode;
 
+mod blocks;
+mod capability;
+mod check;
+mod continuity;
 mod docs;
+mod edges;
 mod faults;
+mod golden;
+mod links;
+mod markdown;
+mod program;
+mod published;
+mod reached;
+mod reference;
+mod schema;
+mod sources;
 mod support;
+mod tables;
+mod tidy;
+mod words;
 
 /// How a task ends: a message for people when it failed. The task has printed its own output by then.
 pub(crate) type TaskResult = Result<(), String>;
@@ -22,6 +39,11 @@ struct Task {
 /// Every task, in the order in which the help lists them.
 const TASKS: &[Task] = &[
     Task {
+        name: "check",
+        about: "run every gate, or those that are named; --base REF adds the continuity since REF",
+        run: check::run,
+    },
+    Task {
         name: "docs",
         about: "write the generated references; with --check compare them instead",
         run: docs::run,
@@ -30,6 +52,16 @@ const TASKS: &[Task] = &[
         name: "faults",
         about: "kill, refuse, cut, flip, crash and race; [--scale gate|full] [--seed N] [NAME...]",
         run: faults::run,
+    },
+    Task {
+        name: "docs-dist",
+        about: "write the documents of a release, with their digests, into a new directory",
+        run: published::write,
+    },
+    Task {
+        name: "docs-verify",
+        about: "compare a directory of published documents with the digests that it carries",
+        run: published::verify,
     },
 ];
 
