@@ -113,15 +113,13 @@ pub fn acknowledge(config: &AckConfig<'_>, reviewer: &str) -> Result<Acknowledge
         .as_deref()
         .and_then(Digest::from_hex);
     let layout = config.layout;
-    WorkspaceLog::append(&layout.workspace_log(), &layout.file("workspace.lock"), act).map_err(
-        |error| {
-            Failure::workspace(format!(
-                "the acknowledgement could not be recorded: {}",
-                chain(&error)
-            ))
-            .because("workspace_log_unusable")
-        },
-    )?;
+    WorkspaceLog::append(&layout.workspace_log(), act).map_err(|error| {
+        Failure::workspace(format!(
+            "the acknowledgement could not be recorded: {}",
+            chain(&error)
+        ))
+        .because("workspace_log_unusable")
+    })?;
     acknowledgement.reviewer = Some(reviewer.to_owned());
     Ok(acknowledgement)
 }
