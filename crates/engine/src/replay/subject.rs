@@ -12,7 +12,7 @@ use loopexec_core::{
 };
 
 use super::compare::{Compared, Exit, Level};
-use crate::{failure::Failure, recorded::Recorded, snapshot::StateView};
+use crate::{failure::Failure, recorded::Recorded, snapshot::StateView, verify::green};
 
 /// A recorded check.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub(super) struct Subject {
     pub(super) environment: Option<Digest>,
     /// Content that the verdict was given on.
     pub(super) candidate: Option<Digest>,
+    /// Content that a green left at the end: another one where a collector wrote after the check.
+    pub(super) accepted: Option<Digest>,
     /// Where that content is kept, when it is.
     pub(super) kept: Option<Snapshot>,
     pub(super) workdir: String,
@@ -76,6 +78,7 @@ impl Subject {
             tools: state.run.tools.clone(),
             environment: Some(state.run.environment_sha256),
             candidate: check.candidate_sha256,
+            accepted: accepted(state),
             kept: kept(state, check),
             workdir: state.run.workdir.clone(),
             timeout: deadlines.into_iter().flatten().min().map(millis),
@@ -112,12 +115,19 @@ impl Subject {
             tools: Vec::new(),
             environment: None,
             candidate: None,
+            accepted: None,
             kept: None,
             workdir: view.workdir.clone(),
             timeout: None,
             idle: None,
             grace: GRACE,
         })
+    }
+
+    /// Whether a content is one that the verdict stands for.
+    pub(super) fn stands_for(&self, manifest_sha256: &str) -> bool {
+        let digest = Digest::from_hex(manifest_sha256);
+        digest.is_some() && [self.candidate, self.accepted].contains(&digest)
     }
 
     /// The recorded digests beside those of now.
@@ -157,11 +167,17 @@ fn digests(check: &Check) -> Vec<(Level, String)> {
 /// The snapshot that holds what the check judged.
 fn kept(state: &RunState, check: &Check) -> Option<Snapshot> {
     let judged = check.candidate_sha256?;
-    [&state.end, &state.t0]
-        .into_iter()
-        .flatten()
-        .find(|snapshot| snapshot.manifest_sha256 == judged)
-        .cloned()
+    let holds = |snapshot: &&Snapshot| {
+        snapshot.manifest_sha256 == judged || Some(snapshot.manifest_sha256) == accepted(state)
+    };
+    let snapshots = [&state.end, &state.t0];
+    snapshots.into_iter().flatten().find(holds).cloned()
+}
+
+/// The content that a green left at its end.
+fn accepted(state: &RunState) -> Option<Digest> {
+    let halt = state.halt.as_ref().filter(|_| green(state))?;
+    halt.workspace_sha256
 }
 
 fn no_verdict(run_id: &str, why: &str) -> Failure {
