@@ -109,6 +109,10 @@ impl Signals {
                 source,
             })?;
         }
+        survive_size_limits().map_err(|source| SignalError::Register {
+            signal: "SIGXFSZ",
+            source,
+        })?;
         Ok(Self {
             counters,
             handled: Arc::new(handled),
@@ -231,6 +235,13 @@ fn count(signal: Signal, counters: &Arc<Counters>) -> io::Result<()> {
     };
     // SAFETY: the handler only changes atomics, which is async-signal-safe; it neither allocates, locks nor panics.
     unsafe { signal_hook::low_level::register(number, handler) }.map(|_| ())
+}
+
+/// A limit on the size of files must be an error of the write, which is recorded and reported, and not the end of the program.
+///
+/// A handler rather than ignoring: an ignored signal would stay ignored in the commands.
+fn survive_size_limits() -> io::Result<()> {
+    signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map(|_| ())
 }
 
 /// Undoes what whoever started this program may have left: a blocked signal would never be heard, and with an ignored `SIGCHLD` the

@@ -12,6 +12,8 @@ mod integrity;
 mod interruption;
 mod loops;
 mod output;
+mod proving;
+mod schemas;
 mod undo;
 
 use loopexec_testkit::env::TestEnv;

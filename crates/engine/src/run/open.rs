@@ -94,7 +94,8 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
         previous_head,
     };
     session.record(Event::RunStart(start), true)?;
-    sync_directory(&session.layout.store())
+    sync_directory(&session.layout.store().join("runs"))
+        .and_then(|()| sync_directory(&session.layout.store()))
         .and_then(|()| sync_directory(session.layout.workdir()))
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
     session.write_state(SyncMode::None)?;

@@ -76,7 +76,7 @@ fn a_log_on_a_full_disk_takes_nothing_more() {
     assert!(contents.starts_with(&[b'a'; 90]));
 }
 
-/// For the helper: files may have 100 bytes, and the signal that says so is ignored, as on a full disk there is none.
+/// For the helper: files may have 100 bytes, and the handlers of the program make that an error of the write.
 pub(crate) fn limit_file_size() {
     rustix::process::setrlimit(
         Resource::Fsize,
@@ -86,5 +86,5 @@ pub(crate) fn limit_file_size() {
         },
     )
     .unwrap();
-    signal_hook::flag::register(libc::SIGXFSZ, std::sync::Arc::default()).unwrap();
+    loopexec_os::signals::Signals::install().unwrap();
 }
