@@ -187,3 +187,105 @@ fn no_verdict(run_id: &str, why: &str) -> Failure {
     )
     .hint("`loopexec explain-halt` says how the run ended")
 }
+
+#[cfg(test)]
+mod tests {
+    use loopexec_core::{
+        halt::FailureCause,
+        policy::{Commands, Policy},
+    };
+    use loopexec_testkit::log::{Attempt, Ending, LogBuilder};
+
+    use super::*;
+    use crate::snapshot::FingerprintView;
+
+    fn run(policy: Policy, attempts: &[Attempt]) -> LogBuilder {
+        let commands = Commands {
+            check: "make test".to_owned(),
+            ..Commands::default()
+        };
+        let mut log = LogBuilder::open(policy, commands);
+        log.drive(&Attempt::new(1, &[]), attempts);
+        log
+    }
+
+    fn capped(cap: u32) -> Policy {
+        Policy {
+            max_iterations: cap,
+            ..Policy::default()
+        }
+    }
+
+    #[test]
+    fn the_last_verdict_is_what_is_repeated_red_or_green() {
+        let red = run(capped(2), &[Attempt::new(1, &[]), Attempt::new(3, &[])]);
+        let subject = Subject::of_state(red.state()).unwrap();
+        assert_eq!(subject.exit.code, Some(3));
+        assert_eq!(subject.iteration, 2);
+        assert_eq!(subject.accepted, None, "a red end accepts nothing");
+        let green = run(capped(2), &[Attempt::new(1, &[]), Attempt::new(0, &[])]);
+        let subject = Subject::of_state(green.state()).unwrap();
+        assert_eq!(subject.exit.code, Some(0));
+        assert_eq!(subject.command, "make test");
+        let levels: Vec<Level> = subject.digests.iter().map(|(level, _)| *level).collect();
+        let wanted = [Level::StableOutput, Level::UnorderedOutput, Level::Output];
+        assert_eq!(levels, wanted);
+    }
+
+    #[test]
+    fn a_check_that_could_not_be_judged_leaves_nothing_to_repeat() {
+        let attempt = Attempt {
+            check: Ending::cause(FailureCause::CommandTimeout),
+            ..Attempt::new(0, &[])
+        };
+        let log = run(capped(2), &[attempt]);
+        let failure = Subject::of_state(log.state()).unwrap_err();
+        assert_eq!(failure.cause, Some("no_verdict"));
+        let opened = LogBuilder::open(Policy::default(), Commands::default());
+        assert!(Subject::of_state(opened.state()).is_err());
+    }
+
+    #[test]
+    fn the_tighter_of_two_recorded_deadlines_is_the_deadline() {
+        let deadline = |command, total| {
+            let policy = Policy {
+                command_timeout_ms: command,
+                timeout_ms: total,
+                ..capped(1)
+            };
+            let log = run(policy, &[Attempt::new(1, &[])]);
+            Subject::of_state(log.state()).unwrap().timeout
+        };
+        let (short, long) = (Some(RunMillis(60_000)), Some(RunMillis(90_000)));
+        let wanted = Some(Duration::from_secs(60));
+        assert_eq!(deadline(short, long), wanted);
+        assert_eq!(deadline(long, short), wanted);
+        assert_eq!(deadline(None, short), wanted);
+        assert_eq!(deadline(None, None), None);
+    }
+
+    #[test]
+    fn a_state_of_contract_2_is_repeated_by_its_one_digest() {
+        let view = StateView {
+            check: "true".to_owned(),
+            fingerprint: Some(FingerprintView {
+                exit_code: 0,
+                output_sha256: "ab".to_owned(),
+            }),
+            ..StateView::default()
+        };
+        let subject = Subject::of_view(&view).unwrap();
+        assert_eq!(subject.normaliser, None);
+        assert_eq!(subject.digests, [(Level::Output, "ab".to_owned())]);
+        let without = StateView {
+            fingerprint: None,
+            ..view.clone()
+        };
+        assert!(Subject::of_view(&without).is_err());
+        let nameless = StateView {
+            check: String::new(),
+            ..view
+        };
+        assert!(Subject::of_view(&nameless).is_err());
+    }
+}
