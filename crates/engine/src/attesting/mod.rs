@@ -260,3 +260,6 @@ fn record(
             .because("workspace_log_unusable")
         })
 }
+
+#[cfg(test)]
+mod tests;
