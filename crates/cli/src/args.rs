@@ -360,7 +360,61 @@ pub(crate) struct Ack {
 #[derive(Debug, Args)]
 pub(crate) struct Schema {
     /// Which one; without it, the names
-    pub(crate) name: Option<String>,
+    #[arg(value_enum)]
+    pub(crate) name: Option<SchemaName>,
+}
+
+/// The objects that leave the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SchemaName {
+    /// What --json prints
+    Envelope,
+    /// A line of a receipt
+    Receipt,
+    /// A run's state.json
+    State,
+    /// A line of workspace.jsonl
+    WorkspaceLog,
+    /// The file that a work command is given
+    Feedback,
+    /// The heartbeat
+    Heartbeat,
+}
+
+impl SchemaName {
+    /// All of them, in the order in which they are listed.
+    pub(crate) const ALL: &[Self] = &[
+        Self::Envelope,
+        Self::Receipt,
+        Self::State,
+        Self::WorkspaceLog,
+        Self::Feedback,
+        Self::Heartbeat,
+    ];
+
+    /// The public name.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Envelope => "envelope",
+            Self::Receipt => "receipt",
+            Self::State => "state",
+            Self::WorkspaceLog => "workspace-log",
+            Self::Feedback => "feedback",
+            Self::Heartbeat => "heartbeat",
+        }
+    }
+
+    /// The schema's title.
+    pub(crate) const fn title(self) -> &'static str {
+        match self {
+            Self::Envelope => "loopexec envelope",
+            Self::Receipt => "loopexec receipt line",
+            Self::State => "loopexec run state",
+            Self::WorkspaceLog => "loopexec workspace log line",
+            Self::Feedback => "loopexec feedback to the work command",
+            Self::Heartbeat => "loopexec heartbeat",
+        }
+    }
 }
 
 #[derive(Debug, Args)]

@@ -91,6 +91,24 @@ pub(crate) struct Block {
     /// `report`: the digest of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) report: Option<Box<loopexec_engine::report::Report>>,
+    /// `ack`: what was, or would be, acknowledged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ack: Option<loopexec_engine::ack::Acknowledgement>,
+    /// `attest`: the files, and the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) attest: Option<crate::command::Attestation>,
+    /// `completions`: the shell's text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) completions: Option<String>,
+    /// `schema`: a JSON Schema, or the names of all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) schema: Option<serde_json::Value>,
+    /// `demo`: what it did, and where.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) demo: Option<crate::command::Demo>,
+    /// `replay`: the answer, the level that matched, and what differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replay: Option<Box<loopexec_engine::replay::Replay>>,
     /// `verify`: the five facts, kept apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evidence: Option<loopexec_engine::evidence::Evidence>,

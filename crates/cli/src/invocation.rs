@@ -59,6 +59,14 @@ impl Invocation {
             .filter(|file| file.is_file())
     }
 
+    /// Where temporary directories are made: `$TMPDIR`, or `/tmp`.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.variable("TMPDIR")
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+            .unwrap_or_else(|| PathBuf::from("/tmp"))
+    }
+
     /// The run that a work command of this program was started for, if any.
     pub(crate) fn inside_run(&self) -> Option<String> {
         self.variable("LOOPEXEC_RUN_ID")

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 /// How often it is refreshed while a command runs, milliseconds (contract 2.4).
 pub const REFRESH_MS: u64 = 5_000;
 
+/// Closest that two heartbeats follow each other when commands are short, milliseconds.
+const MOVED_MS: u64 = 1_000;
+
 /// One heartbeat.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Heartbeat {
@@ -74,6 +77,18 @@ impl Pulse {
         };
         let bytes = serde_json::to_vec(&beat).unwrap_or_default();
         replace_file(&self.path, &bytes, PRIVATE_FILE, SyncMode::None)
+    }
+
+    /// Writes one for a command that is starting, unless the last is less than a second old: no watcher looks closer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Pulse::beat`].
+    pub fn moved(&mut self, iteration: u32, phase: CommandPhase) -> Result<(), DurableError> {
+        if self.written > 0 && clock::boot_millis().saturating_sub(self.written) < MOVED_MS {
+            return Ok(());
+        }
+        self.beat(iteration, Some(phase), false)
     }
 
     /// Writes one when the last is old enough.

@@ -99,6 +99,12 @@ impl Layout {
         ]
     }
 
+    /// The signed summary of a run's replay.
+    #[must_use]
+    pub fn summary(&self, run_id: &str) -> PathBuf {
+        self.file(&format!("run-{run_id}.svr.json"))
+    }
+
     /// The workspace's directory outside of it, where one can be kept.
     #[must_use]
     pub fn outside(&self) -> Option<&Path> {
@@ -164,7 +170,7 @@ mod tests {
     fn no_run_id_makes_two_files_of_one_name() {
         let layout = Layout::new(Path::new("/w"), None);
         let all = |id: &str| {
-            let mut all = vec![layout.receipt(id), layout.state(id)];
+            let mut all = vec![layout.receipt(id), layout.state(id), layout.summary(id)];
             all.extend(layout.signatures(id));
             all
         };
@@ -175,6 +181,7 @@ mod tests {
             "a.state.json",
             "a.jsonl.sig",
             "a.sigstore",
+            "a.svr",
         ]
         .into_iter()
         .flat_map(all)

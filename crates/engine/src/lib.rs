@@ -4,7 +4,9 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ack;
 pub mod attest;
+pub mod attesting;
 pub mod candidate;
 pub mod evidence;
 pub mod failure;
@@ -13,10 +15,13 @@ pub mod fingerprint;
 pub mod git;
 pub mod heartbeat;
 pub mod hygiene;
+pub mod inside;
+pub mod kept;
 pub mod layout;
 pub mod log;
 pub mod recorded;
 pub mod redact;
+pub mod replay;
 pub mod report;
 pub mod run;
 pub mod runs;

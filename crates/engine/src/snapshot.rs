@@ -172,6 +172,8 @@ pub struct StateView {
     pub resumes: u32,
     /// Records of the receipt.
     pub records: u64,
+    /// Records up to the last one that was forced to the disk: a receipt with fewer was cut by no crash.
+    pub synced_records: u64,
     /// Digest of the receipt's last line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub head: Option<String>,
@@ -239,6 +241,7 @@ impl StateView {
             elapsed_ms: state.now.0,
             resumes: state.resumes,
             records: state.records,
+            synced_records: state.last_sync.saturating_add(1),
             head: Some(text(state.head)),
             updated_ts: state.last_ts_ms.div_euclid(1000),
         }

@@ -12,7 +12,7 @@ use crate::{
     evidence::{Evidence, Level, Strength, strength},
     failure::{Failure, chain},
     layout::Layout,
-    log::{Agreement, Chain, Flaw, ReadLog, agreement, read},
+    log::{Chain, Flaw, ReadLog, Relation, read, relation},
     recorded,
     snapshot::StateView,
 };
@@ -20,8 +20,9 @@ use crate::{
 mod content;
 mod signatures;
 
+pub(crate) use content::present;
 pub use content::{Surroundings, content};
-pub use signatures::Trust;
+pub use signatures::{Trust, items as signature_items};
 
 /// How one thing stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -188,7 +189,10 @@ pub fn verify(
         (Some(state), Some(surroundings)) => content(state, surroundings),
         (None, _) | (_, None) => Item::absent("content", "there is no workspace to compare"),
     });
-    items.extend(signatures::items(parts, log.state.as_ref(), trust));
+    if let (Some(state), Some(surroundings)) = (&log.state, surroundings) {
+        items.extend(earlier(state, surroundings));
+    }
+    items.extend(signatures::items(parts, trust));
     let run_id = log
         .state
         .as_ref()
@@ -202,6 +206,57 @@ pub fn verify(
         state: log.state,
         items,
     })
+}
+
+/// Names earlier runs of the same workspace and policy: ten runs of which one was green look like ten runs.
+fn earlier(state: &RunState, surroundings: &Surroundings<'_>) -> Option<Item> {
+    const NAME: &str = "earlier runs";
+    /// Outcomes that are listed; the rest is counted.
+    const NAMED_MAX: usize = 10;
+    let runs = crate::attesting::earlier_runs(surroundings.layout, state).ok()?;
+    if runs.is_empty() {
+        return None;
+    }
+    let mut named: Vec<String> = runs
+        .iter()
+        .take(NAMED_MAX)
+        .map(|run| format!("{} {}", run.run_id, run.halt_reason))
+        .collect();
+    if runs.len() > NAMED_MAX {
+        named.push(format!("and {} more", runs.len() - NAMED_MAX));
+    }
+    Some(Item::pass(
+        NAME,
+        format!(
+            "{} of the same workspace and policy, the newest first: {}",
+            runs.len(),
+            named.join(", ")
+        ),
+    ))
+}
+
+/// A public cause as the constant that a failure carries.
+pub(crate) fn known_cause(cause: Option<&str>) -> &'static str {
+    const KNOWN: [&str; 14] = [
+        "anchor_mismatch",
+        "anchor_unreadable",
+        "candidate_drift",
+        "chain_absent",
+        "chain_broken",
+        "content_unreadable",
+        "decision_mismatch",
+        "newer_rules",
+        "receipt_not_sealed",
+        "signature_mismatch",
+        "snapshot_mismatch",
+        "stale_signature",
+        "truncated",
+        "wrong_run",
+    ];
+    KNOWN
+        .into_iter()
+        .find(|known| Some(*known) == cause)
+        .unwrap_or("not_verified")
 }
 
 /// Fails what a caller requires and the receipt does not show.
@@ -299,12 +354,21 @@ fn snapshot_item(parts: &Parts, log: &ReadLog) -> Item {
     if found == derived {
         return Item::pass("snapshot", "it is the fold of the receipt");
     }
-    if found.run_id == derived.run_id && found.records > derived.records {
+    if found.run_id == derived.run_id && found.synced_records > derived.records {
         return Item::fail(
             "snapshot",
             "truncated",
             format!(
                 "it has seen {} records, the receipt holds {}",
+                found.records, derived.records
+            ),
+        );
+    }
+    if found.run_id == derived.run_id && found.records > derived.records {
+        return Item::pass(
+            "snapshot",
+            format!(
+                "it is ahead of the receipt ({} of {} records) by records that were never forced to the disk, as a loss of power leaves it",
                 found.records, derived.records
             ),
         );
@@ -343,48 +407,38 @@ fn log_contains(parts: &Parts, view: &StateView) -> bool {
 }
 
 fn anchor_item(parts: &Parts) -> Item {
+    const NAME: &str = "anchor";
     let Some(anchor) = &parts.anchor else {
-        return Item::absent("anchor", "no copy is kept outside the workspace");
+        return Item::absent(NAME, "no copy is kept outside the workspace");
     };
-    match agreement(&parts.receipt, anchor) {
-        Err(error) => Item::fail("anchor", "anchor_unreadable", error.to_string()),
-        Ok(Agreement::Absent) => Item::absent("anchor", "no copy is kept outside the workspace"),
-        Ok(Agreement::Equal) => Item::pass("anchor", "the copy outside the workspace is equal"),
-        Ok(Agreement::CopyShorter(bytes)) => copy_behind(parts, anchor, bytes),
-        Ok(Agreement::ReceiptShorter(bytes)) => Item::fail(
-            "anchor",
-            "truncated",
-            format!("the copy outside the workspace has {bytes} bytes more"),
+    match relation(&parts.receipt, anchor) {
+        Err(error) => Item::fail(NAME, "anchor_unreadable", error.to_string()),
+        Ok(Relation::NoCopy) => Item::absent(NAME, "no copy is kept outside the workspace"),
+        Ok(Relation::Equal) => Item::pass(NAME, "the copy outside the workspace is equal"),
+        Ok(Relation::CopyBehind { records }) => Item::pass(
+            NAME,
+            format!(
+                "the copy outside the workspace is {records} records behind, as a crash leaves it"
+            ),
         ),
-        Ok(Agreement::Differ(offset)) => Item::fail(
-            "anchor",
+        Ok(Relation::CopyMissed { forced }) => Item::fail(
+            NAME,
+            "anchor_mismatch",
+            format!(
+                "the receipt has {forced} records forced to the disk that the copy outside the workspace never saw"
+            ),
+        ),
+        Ok(Relation::ReceiptBehind { records, .. }) => Item::fail(
+            NAME,
+            "truncated",
+            format!("the copy outside the workspace has {records} records more"),
+        ),
+        Ok(Relation::Differ { offset }) => Item::fail(
+            NAME,
             "anchor_mismatch",
             format!("it differs from the copy outside the workspace at byte {offset}"),
         ),
     }
-}
-
-/// The copy is written right after the receipt, so a crash leaves it at most one record behind.
-fn copy_behind(parts: &Parts, anchor: &std::path::Path, bytes: u64) -> Item {
-    let have = fs_err::metadata(anchor).map_or(0, |metadata| metadata.len());
-    let tail = fs_err::read(&parts.receipt).unwrap_or_default();
-    let tail = tail
-        .get(usize::try_from(have).unwrap_or(usize::MAX)..)
-        .unwrap_or_default();
-    let records = tail.iter().filter(|byte| **byte == b'\n').count();
-    if records <= 1 {
-        return Item::pass(
-            "anchor",
-            "the copy outside the workspace is one record behind, as a crash leaves it",
-        );
-    }
-    Item::fail(
-        "anchor",
-        "anchor_mismatch",
-        format!(
-            "the receipt has {records} records ({bytes} bytes) that the copy outside the workspace never saw"
-        ),
-    )
 }
 
 /// The parts of the run that is asked for, in a workspace.

@@ -1,4 +1,4 @@
-//! Test support for the whole workspace: a log builder that follows the rules. Never shipped.
+//! Test support for the whole workspace: a log builder that follows the rules, a hermetic environment. Never shipped.
 
 #![forbid(unsafe_code)]
 #![expect(
@@ -7,4 +7,5 @@
     reason = "test support: a scenario that cannot be is a defect of the test, and says so"
 )]
 
+pub mod env;
 pub mod log;

@@ -1,15 +1,23 @@
 //! One module a command: resolve what was typed, call the engine, render its answer.
 
+mod ack;
+mod attest;
 pub(crate) mod blocks;
 mod check;
+mod completions;
+mod demo;
 mod explain_halt;
 mod init;
+mod replay;
 mod report;
 mod run;
+mod schema;
 mod status;
 mod verify;
 mod version;
 
+pub(crate) use attest::Attestation;
+pub(crate) use demo::Demo;
 pub(crate) use run::Plan;
 
 use loopexec_core::halt::ExitClass;
@@ -58,6 +66,11 @@ impl Answer {
 pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<Answer, CliError> {
     let global = &arguments.global;
     match arguments.command {
+        Command::Ack(arguments) => ack::ack(global, &arguments, invocation),
+        Command::Attest(arguments) => attest::attest(global, &arguments, invocation),
+        Command::Completions(arguments) => completions::completions(&arguments),
+        Command::Schema(arguments) => schema::schema(&arguments),
+        Command::Demo => demo::demo(global, invocation),
         Command::Init(arguments) => init::init(global, &arguments, invocation),
         Command::Run(arguments) => run::run(global, &arguments, invocation),
         Command::Step(arguments) => run::step(global, &arguments, invocation),
@@ -68,6 +81,7 @@ pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<
         Command::Check(arguments) => check::check(global, &arguments, invocation),
         Command::Verify(arguments) => verify::verify(global, &arguments, invocation),
         Command::Report(arguments) => report::report(global, &arguments, invocation),
+        Command::Replay(arguments) => replay::replay(global, &arguments, invocation),
         Command::Version => version::version(),
         _ => todo_commands(),
     }

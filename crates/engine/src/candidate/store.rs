@@ -161,6 +161,17 @@ impl Store {
         })
     }
 
+    /// Opens a store that is there already; makes nothing.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn open_existing(directory: &Path) -> Result<Option<Self>, StoreError> {
+        match Self::format_of(directory)? {
+            Some(format) => Self::open(directory, format, None).map(Some),
+            None => Ok(None),
+        }
+    }
+
     /// The hash of a store that is there already, as its references tell.
     pub(super) fn format_of(directory: &Path) -> Result<Option<ObjectFormat>, StoreError> {
         let git_dir = directory.join("git");

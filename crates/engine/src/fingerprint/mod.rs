@@ -300,6 +300,48 @@ fn take_stable(stable: &mut Sink, lines: &mut Lines, text: &[u8]) {
     lines.take(text);
 }
 
+/// The digest of contract 2.0: both streams in the order in which they were written, trailing blanks and newlines removed.
+#[derive(Debug)]
+pub struct Combined {
+    redaction: RedactionStream,
+    redacted: Vec<u8>,
+    trim: Trim,
+    sha256: Sha256,
+}
+
+impl Combined {
+    /// Begins a digest.
+    #[must_use]
+    pub fn new(redactor: &Redactor) -> Self {
+        Self {
+            redaction: redactor.stream(),
+            redacted: Vec::new(),
+            trim: Trim::default(),
+            sha256: Sha256::new(),
+        }
+    }
+
+    /// Takes the next bytes.
+    pub fn push(&mut self, chunk: &[u8]) {
+        for part in chunk.chunks(PIECE_BYTES) {
+            self.redacted.clear();
+            self.redaction.push(part, &mut self.redacted);
+            self.trim
+                .push(&self.redacted, &mut |text| self.sha256.update(text));
+        }
+    }
+
+    /// The digest, lower-case hex.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        self.redacted.clear();
+        self.redaction.finish(&mut self.redacted);
+        self.trim
+            .push(&self.redacted, &mut |text| self.sha256.update(text));
+        hex(self.sha256)
+    }
+}
+
 /// The text that the stable digest is taken of, for a diff. Reads at most [`STABLE_TEXT_BYTES`].
 ///
 /// # Errors

@@ -7,6 +7,10 @@ use std::{
     path::Path,
 };
 
+use loopexec_core::event::{EventName, parse};
+
+use super::read_lines;
+
 /// How a receipt and its outside copy relate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Agreement {
@@ -20,6 +24,102 @@ pub enum Agreement {
     ReceiptShorter(u64),
     /// They differ at this byte.
     Differ(u64),
+}
+
+/// How the parts of both that make sense relate: a torn or zeroed tail is what a crash leaves, and says nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// There is no copy.
+    NoCopy,
+    /// Both hold the same records.
+    Equal,
+    /// The copy lacks the receipt's last records, as a crash leaves it: at most one of them was forced to the disk.
+    CopyBehind {
+        /// How many.
+        records: u64,
+    },
+    /// The copy lacks more than a crash can have kept from it.
+    CopyMissed {
+        /// Records forced to the disk that it lacks.
+        forced: u64,
+    },
+    /// The receipt lacks records that the copy has.
+    ReceiptBehind {
+        /// The records of the copy, as bytes.
+        whole: Vec<u8>,
+        /// How many the receipt lacks.
+        records: u64,
+    },
+    /// They hold different records.
+    Differ {
+        /// The byte at which they differ.
+        offset: u64,
+    },
+}
+
+/// Relates a receipt to its copy, record by record.
+///
+/// Every record is written to the receipt and then to the copy, and each that is forced to the disk is forced in both
+/// before the next: so no crash leaves more than one forced record in the receipt alone.
+///
+/// # Errors
+///
+/// When one that exists cannot be read.
+pub fn relation(receipt: &Path, copy: &Path) -> std::io::Result<Relation> {
+    match agreement(receipt, copy)? {
+        Agreement::Absent => return Ok(Relation::NoCopy),
+        Agreement::Equal => return Ok(Relation::Equal),
+        Agreement::CopyShorter(_) | Agreement::ReceiptShorter(_) | Agreement::Differ(_) => {}
+    }
+    let (ours, theirs) = (good_part(receipt)?, good_part(copy)?);
+    let same = ours
+        .iter()
+        .zip(&theirs)
+        .take_while(|(ours, theirs)| ours == theirs)
+        .count();
+    if same < ours.len().min(theirs.len()) {
+        return Ok(Relation::Differ {
+            offset: length(same),
+        });
+    }
+    if let Some(more) = theirs.get(ours.len()..).filter(|more| !more.is_empty()) {
+        let records = length(more.iter().filter(|byte| **byte == b'\n').count());
+        return Ok(Relation::ReceiptBehind {
+            records,
+            whole: theirs,
+        });
+    }
+    let more = ours.get(theirs.len()..).unwrap_or_default();
+    let lines = more
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    let forced = length(lines.clone().filter(|line| forced(line)).count());
+    let records = length(lines.count());
+    Ok(match (records, forced) {
+        (0, _) => Relation::Equal,
+        (_, 0 | 1) => Relation::CopyBehind { records },
+        (_, _) => Relation::CopyMissed { forced },
+    })
+}
+
+/// The bytes of a log up to its last record that makes sense; nothing of a log that is not there.
+fn good_part(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = match fs_err::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let log = read_lines(bytes.as_slice(), &mut |_| {})?;
+    bytes.truncate(usize::try_from(log.good_bytes).unwrap_or(usize::MAX));
+    Ok(bytes)
+}
+
+/// Whether a record is one that the program forces to the disk, whatever the record itself says.
+fn forced(line: &[u8]) -> bool {
+    parse(line).is_ok_and(|record| {
+        let always = [EventName::RunStart, EventName::Resume, EventName::Halt];
+        record.header.sync || always.contains(&record.header.event)
+    })
 }
 
 /// Compared at a time.

@@ -7,7 +7,7 @@ mod read;
 mod receipt;
 mod workspace;
 
-pub use anchor::{Agreement, agreement};
+pub use anchor::{Agreement, Relation, agreement, relation};
 pub use read::{Chain, Flaw, FlawKind, ReadError, ReadLog, read, read_lines};
 pub use receipt::{LogError, Receipt, Tampering};
 pub use workspace::{NewAct, WorkspaceLog, WorkspaceLogError};

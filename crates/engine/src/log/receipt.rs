@@ -16,6 +16,8 @@ use loopexec_os::{
 };
 use sha2::{Digest as _, Sha256};
 
+use super::read_lines;
+
 /// Why a record is not in the log. Each of these ends the run without a further record.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
@@ -46,6 +48,8 @@ pub enum Tampering {
 pub struct Receipt {
     file: Appender,
     copy: Option<Appender>,
+    /// Lines that the copy does not have yet: they are written before anything outside can act.
+    owed: Vec<u8>,
     content: Sha256,
     state: Option<RunState>,
     run_id: String,
@@ -66,6 +70,7 @@ impl Receipt {
         Ok(Self {
             file,
             copy,
+            owed: Vec::new(),
             content: Sha256::new(),
             state: None,
             run_id: run_id.to_owned(),
@@ -89,6 +94,7 @@ impl Receipt {
         Ok(Self {
             file,
             copy,
+            owed: Vec::new(),
             content: Sha256::new_with_prefix(content),
             run_id: state.run_id.clone(),
             state: Some(state),
@@ -133,12 +139,28 @@ impl Receipt {
         if sync {
             self.file.sync()?;
         }
+        self.owed.extend_from_slice(&line);
+        if sync {
+            self.bring_copy_up(true)?;
+        }
+        Ok(())
+    }
+
+    /// Writes to the copy what it lacks. Called before a command starts, so that nothing a command does can be behind it.
+    ///
+    /// # Errors
+    ///
+    /// When the disk does not take it.
+    pub fn bring_copy_up(&mut self, sync: bool) -> Result<(), LogError> {
         if let Some(copy) = &mut self.copy {
-            copy.append(&line)?;
+            if !self.owed.is_empty() {
+                copy.append(&self.owed)?;
+            }
             if sync {
                 copy.sync()?;
             }
         }
+        self.owed.clear();
         Ok(())
     }
 
@@ -183,8 +205,8 @@ impl Receipt {
                 let content = self.file.contents(usize::MAX)?;
                 let same = Sha256::digest(&content) == self.content.clone().finalize();
                 if same {
-                    // A touch or a chmod: the bytes are what was written, so they are the new reference.
-                    self.file = Appender::open(self.file.path())?;
+                    // A touch or a chmod: the bytes are what was written, so their times are the new reference.
+                    self.file.acknowledge_times()?;
                 }
                 Ok(if same {
                     Tampering::None
@@ -251,18 +273,22 @@ fn caught_up(path: &Path, content: &[u8]) -> Result<Appender, LogError> {
         Err(error) => return Err(error.into()),
     };
     let have = copy.contents(usize::MAX)?;
-    match content.strip_prefix(have.as_slice()) {
-        Some([]) => {}
-        Some(missing) => {
-            copy.append(missing)?;
-            copy.sync()?;
-        }
-        None => {
-            return Err(LogError::Write(DurableError::Unsafe {
-                path: path.to_owned(),
-                why: "it is not a beginning of the receipt; `loopexec verify` says where they differ",
-            }));
-        }
+    let good = read_lines(have.as_slice(), &mut |_| {}).map_or(0, |log| log.good_bytes);
+    let kept = have
+        .get(..usize::try_from(good).unwrap_or(usize::MAX))
+        .unwrap_or_default();
+    let Some(missing) = content.strip_prefix(kept) else {
+        return Err(LogError::Write(DurableError::Unsafe {
+            path: path.to_owned(),
+            why: "it is not a beginning of the receipt; `loopexec verify` says where they differ",
+        }));
+    };
+    if kept.len() < have.len() {
+        copy.truncate(good)?;
+    }
+    if !missing.is_empty() {
+        copy.append(missing)?;
+        copy.sync()?;
     }
     Ok(copy)
 }

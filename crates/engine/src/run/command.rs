@@ -27,14 +27,17 @@ use super::{
     Watcher,
     content::Surroundings,
     observer::{Listening, Plain, Taken, Taking},
-    session::Session,
+    session::{Session, unrecorded},
 };
 use crate::{
     failure::{Failure, chain},
     feedback::{TAIL_BYTES, feedback},
     fingerprint::{Fingerprint, NORMALISER_VERSION, Settings},
+    redact::Redactor,
 };
 
+/// The shell of every command string: by its path, so that no `PATH` of a workspace decides which shell runs.
+const SHELL: &str = "/bin/sh";
 /// How often the watcher is told that time passes.
 const TICK: Duration = Duration::from_millis(250);
 
@@ -52,8 +55,12 @@ pub(super) fn run(
     let state = session.state()?;
     watcher.started(state, phase);
     let iteration = state.iteration;
+    session
+        .receipt
+        .bring_copy_up(false)
+        .map_err(|error| unrecorded(&error))?;
     // A heartbeat that cannot be written stops nothing: a watcher then sees it as stale, which is true.
-    let _ = session.pulse.beat(iteration, Some(phase), false);
+    let _ = session.pulse.moved(iteration, phase);
     let (ended, taken, limited) = supervise(session, phase, environment, watcher)?;
     let inspection = session.inspect(phase)?;
     let (end, collected) = end_of(session, phase, &ended, limited);
@@ -100,13 +107,24 @@ fn environment(
         return Ok(with(&session.work_environment, told));
     }
     let report = directory.join("report");
-    let _ = fs_err::remove_dir_all(&report);
-    create_private_directory(&report)
-        .map_err(|error| Failure::internal(chain(&error)).because("report_directory_failed"))?;
+    empty_directory(&report)?;
     Ok(with(
         &session.check_environment,
         [("LOOPEXEC_REPORT_DIR", report.into())],
     ))
+}
+
+/// Makes sure that a directory of ours is there and has nothing in it.
+fn empty_directory(path: &std::path::Path) -> Result<(), Failure> {
+    create_private_directory(path)
+        .map_err(|error| Failure::internal(chain(&error)).because("report_directory_failed"))?;
+    if fs_err::read_dir(path).is_ok_and(|mut entries| entries.next().is_none()) {
+        return Ok(());
+    }
+    fs_err::remove_dir_all(path)
+        .map_err(|error| Failure::internal(error.to_string()).because("report_directory_failed"))?;
+    create_private_directory(path)
+        .map_err(|error| Failure::internal(chain(&error)).because("report_directory_failed"))
 }
 
 fn with<const N: usize>(
@@ -130,7 +148,7 @@ fn supervise(
         return Err(Failure::internal("a phase without its command").because("defect"));
     };
     let spec = CommandSpec {
-        argv: ["sh", "-c", &line].map(OsString::from).to_vec(),
+        argv: [SHELL, "-c", &line].map(OsString::from).to_vec(),
         env: environment,
         directory: session.layout.workdir().to_owned(),
         stdin: Stdin::Empty,
@@ -362,13 +380,28 @@ fn marks(
 
 /// Keeps the end of what the command printed, where it printed anything: privately, secrets replaced.
 fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
+    let text = output_tail(&session.redactor, ended);
+    if phase == CommandPhase::Check {
+        session.output_tail = String::from_utf8_lossy(&text).into_owned();
+    }
+    if text.is_empty() {
+        return;
+    }
+    if let Some(path) = diagnostics_path(session, phase) {
+        // A diagnostic that cannot be kept is no reason to stop: the verdict does not rest on it.
+        let _ = replace_file(&path, &text, PRIVATE_FILE, SyncMode::None);
+    }
+}
+
+/// The end of what a command printed, secrets replaced; empty when it printed nothing.
+pub(crate) fn output_tail(redactor: &Redactor, ended: &Ended) -> Vec<u8> {
     let mut text = Vec::new();
     for (name, captured) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
         if captured.total == 0 {
             continue;
         }
         let bytes = captured.clone().into_bytes();
-        let redacted = session.redactor.redact(&bytes);
+        let redacted = redactor.redact(&bytes);
         let tail = redacted
             .get(redacted.len().saturating_sub(TAIL_BYTES / 2)..)
             .unwrap_or_default();
@@ -383,16 +416,7 @@ fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
         text.extend_from_slice(tail);
         text.push(b'\n');
     }
-    if phase == CommandPhase::Check {
-        session.output_tail = String::from_utf8_lossy(&text).into_owned();
-    }
-    if text.is_empty() {
-        return;
-    }
-    if let Some(path) = diagnostics_path(session, phase) {
-        // A diagnostic that cannot be kept is no reason to stop: the verdict does not rest on it.
-        let _ = replace_file(&path, &text, PRIVATE_FILE, SyncMode::None);
-    }
+    text
 }
 
 fn diagnostics_path(session: &Session, phase: CommandPhase) -> Option<PathBuf> {

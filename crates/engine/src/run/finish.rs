@@ -8,7 +8,11 @@ use loopexec_core::{
 };
 use loopexec_os::durable::SyncMode;
 
-use super::{RunEnd, WorkspaceBlock, session::Session, store};
+use super::{
+    RunEnd, WorkspaceBlock,
+    session::{Session, unrecorded},
+    store,
+};
 use crate::{
     failure::{Failure, chain},
     layout::Layout,
@@ -69,6 +73,10 @@ pub(super) fn halt(session: &mut Session) -> Result<(), Failure> {
 
 /// Leaves a run open after one step.
 pub(super) fn pause(session: &mut Session) -> Result<(), Failure> {
+    session
+        .receipt
+        .bring_copy_up(true)
+        .map_err(|error| unrecorded(&error))?;
     session.write_state(SyncMode::Full)?;
     settle(&session.layout, session.state()?)?;
     let iteration = session.state()?.iteration;

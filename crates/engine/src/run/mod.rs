@@ -15,10 +15,12 @@ mod store;
 mod tools;
 mod watcher;
 
+pub(crate) use command::{digest, fingerprint_settings, output_tail};
 pub use config::{Extent, ResumeOptions, RunConfig, RunEnd, Start, WorkspaceBlock};
 pub use content::{Content, ContentError};
-pub(crate) use content::{unescaped, without, workspace_config};
-pub(crate) use store::holder_name;
+pub(crate) use content::{search_path, unescaped, without, workspace_config};
+pub(crate) use open::settle_latest;
+pub(crate) use store::{Held, hold, holder_name};
 pub use tools::resolve as resolve_tools;
 pub use watcher::{Silent, Watcher};
 

@@ -55,7 +55,11 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
     let mut session = assemble(config, layout, lock, receipt)?;
     session.archived = archived;
     let guardian = command::start_guardian(&session)?;
-    let containment = guardian.containment();
+    let containment = if guardian.has_group() {
+        "subreaper+cgroup"
+    } else {
+        "subreaper"
+    };
     session.guardian = Some(guardian);
     let kept = Content::begin(config, &session.layout);
     let git = kept.as_ref().ok().and_then(|(_, _, git)| git.clone());
@@ -90,7 +94,8 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
         previous_head,
     };
     session.record(Event::RunStart(start), true)?;
-    sync_directory(&session.layout.store())
+    sync_directory(&session.layout.store().join("runs"))
+        .and_then(|()| sync_directory(&session.layout.store()))
         .and_then(|()| sync_directory(session.layout.workdir()))
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
     session.write_state(SyncMode::None)?;
@@ -201,7 +206,7 @@ pub(super) fn debt(layout: &Layout) -> Result<u32, Failure> {
 }
 
 /// Adds the iterations of a run whose process died before it could.
-pub(super) fn settle_latest(layout: &Layout) -> Result<(), Failure> {
+pub(crate) fn settle_latest(layout: &Layout) -> Result<(), Failure> {
     let Some(run_id) = crate::runs::latest(layout) else {
         return Ok(());
     };

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     failure::{Failure, chain},
     layout::Layout,
-    log::{Agreement, Chain, FlawKind, LogError, ReadLog, Receipt, agreement, read, read_lines},
+    log::{Chain, FlawKind, LogError, ReadLog, Receipt, Relation, read, relation},
     snapshot::{self, StateView},
 };
 
@@ -56,6 +56,7 @@ pub(super) fn resume(
         return Ok(Resumed::Ended(Box::new(end)));
     }
     same_policy(&recovered.state, options)?;
+    copy_is_kept(&recovered.state, outside)?;
     settle_latest(&layout)?;
     let Recovered {
         state,
@@ -64,9 +65,7 @@ pub(super) fn resume(
         from_anchor,
         notes,
     } = recovered;
-    let anchor = layout
-        .anchor(&config.run_id)
-        .filter(|_| outside && state.run.anchor);
+    let anchor = layout.anchor(&config.run_id).filter(|_| state.run.anchor);
     let record = resumption(config, &layout, &state, torn, from_anchor)?;
     let (receipt_path, interrupted) = (layout.receipt(&config.run_id), state.running);
     let receipt = Receipt::continue_from(state, &content, &receipt_path, anchor.as_deref())
@@ -88,6 +87,19 @@ pub(super) fn resume(
     note_interruption(&mut session, interrupted);
     watcher.opened(session.state()?);
     Ok(Resumed::Going(Box::new(session)))
+}
+
+/// Refuses to go on without the second copy that the run was opened with.
+fn copy_is_kept(state: &RunState, outside: bool) -> Result<(), Failure> {
+    if outside || !state.run.anchor {
+        return Ok(());
+    }
+    Err(Failure::workspace(format!(
+        "the run {:?} keeps a second copy outside the workspace, and that place cannot be used now",
+        state.run_id
+    ))
+    .because("anchor_unavailable")
+    .hint("make $XDG_STATE_HOME (or ~/.local/state) writable again: going on without the copy would look like tampering"))
 }
 
 fn resumption(
@@ -167,63 +179,29 @@ fn recover(layout: &Layout, run_id: &str) -> Result<Recovered, Failure> {
 fn take_back(path: &Path, anchor: &Path, notes: &mut Vec<String>) -> Result<u64, Failure> {
     let failed =
         |error: std::io::Error| Failure::workspace(error.to_string()).because("receipt_unreadable");
-    match agreement(path, anchor).map_err(failed)? {
-        Agreement::Absent | Agreement::Equal => Ok(0),
-        Agreement::CopyShorter(bytes) => {
-            let copy = fs_err::read(anchor).map_err(failed)?;
-            let whole = fs_err::read(path).map_err(failed)?;
-            let more = whole.get(copy.len()..).unwrap_or_default();
-            // One record is written before its copy; more than that no crash leaves.
-            if more.iter().filter(|byte| **byte == b'\n').count() > 1 {
-                return Err(tampered(
-                    path,
-                    &format!("it has {bytes} bytes that the copy outside never saw"),
-                ));
-            }
-            Ok(0)
-        }
-        Agreement::Differ(offset) => differs(path, anchor, offset),
-        Agreement::ReceiptShorter(_) => {
-            let copy = fs_err::read(anchor).map_err(failed)?;
-            let log = read_lines(copy.as_slice(), &mut |_| {}).map_err(failed)?;
-            let good = usize::try_from(log.good_bytes).unwrap_or(usize::MAX);
-            let have = fs_err::metadata(path).map_or(0, |metadata| {
-                usize::try_from(metadata.len()).unwrap_or(usize::MAX)
-            });
-            let missing = copy.get(have..good).unwrap_or_default();
-            if missing.is_empty() {
-                return Ok(0);
-            }
-            let lines = missing.iter().filter(|byte| **byte == b'\n').count();
-            let whole = copy.get(..good).unwrap_or_default();
-            replace_file(path, whole, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
+    match relation(path, anchor).map_err(failed)? {
+        Relation::NoCopy | Relation::Equal | Relation::CopyBehind { .. } => Ok(0),
+        Relation::CopyMissed { forced } => Err(tampered(
+            path,
+            &format!("it has {forced} records forced to the disk that the copy outside never saw"),
+        )),
+        Relation::Differ { offset } => Err(tampered(
+            path,
+            &format!(
+                "it differs from the copy outside ({}) at byte {offset}",
+                anchor.display()
+            ),
+        )),
+        Relation::ReceiptBehind { whole, records } => {
+            replace_file(path, &whole, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
                 Failure::internal(chain(&error)).because("receipt_write_failed")
             })?;
             notes.push(format!(
-                "{lines} records that the workspace had lost were taken from the copy outside"
+                "{records} records that the workspace had lost were taken from the copy outside"
             ));
-            Ok(u64::try_from(lines).unwrap_or(u64::MAX))
+            Ok(records)
         }
     }
-}
-
-/// A difference is a torn tail when all that precedes it agrees and only the receipt's last line is bad.
-fn differs(path: &Path, anchor: &Path, offset: u64) -> Result<u64, Failure> {
-    let log = read(path, &mut |_| {}).map_err(|error| Failure::workspace(chain(&error)))?;
-    let torn = log
-        .flaw
-        .as_ref()
-        .is_some_and(|flaw| flaw.kind == FlawKind::Torn && flaw.offset <= offset);
-    if torn {
-        return Ok(0);
-    }
-    Err(tampered(
-        path,
-        &format!(
-            "it differs from the copy outside ({}) at byte {offset}",
-            anchor.display()
-        ),
-    ))
 }
 
 fn tampered(path: &Path, why: &str) -> Failure {
@@ -303,10 +281,10 @@ pub(crate) fn compare_state(layout: &Layout, state: &RunState) -> Result<(), Fai
                 .hint("`loopexec verify` says what differs"),
         )
     };
-    if view.records > state.records {
+    if view.synced_records > state.records {
         return contradicts(format!(
-            "it has seen {} records, the receipt holds {}",
-            view.records, state.records
+            "it has seen {} records forced to the disk, the receipt holds {}",
+            view.synced_records, state.records
         ));
     }
     if view.records == state.records && view.head != Some(state.head.to_string()) {

@@ -74,6 +74,27 @@ pub(crate) fn lock(layout: &Layout, run_id: &str) -> Result<WorkspaceLock, Failu
     }
 }
 
+/// The workspace's lock for a command beside the loop; the holder's name goes with it.
+#[derive(Debug)]
+pub(crate) struct Held {
+    layout: Layout,
+    _lock: WorkspaceLock,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        forget_holder(&self.layout);
+    }
+}
+
+/// Takes the lock for a command that is not the loop; refused while a governor works.
+pub(crate) fn hold(layout: &Layout, run_id: &str) -> Result<Held, Failure> {
+    lock(layout, run_id).map(|lock| Held {
+        layout: layout.clone(),
+        _lock: lock,
+    })
+}
+
 /// Leaves the holder's name for whoever is refused; the lock itself is the kernel's.
 fn name_holder(layout: &Layout, run_id: &str) {
     let name = format!(
@@ -148,7 +169,13 @@ pub(super) fn archive(layout: &Layout, run_id: &str) -> Result<Option<PathBuf>, 
     let place = next_archive(&run.join("archive"));
     fs_err::create_dir_all(&place).map_err(failed)?;
     let [sshsig, bundle, hmac] = layout.signatures(run_id);
-    let parts = [sshsig, bundle, hmac, layout.state(run_id)];
+    let parts = [
+        sshsig,
+        bundle,
+        hmac,
+        layout.summary(run_id),
+        layout.state(run_id),
+    ];
     let inner = [
         "git",
         "diagnostics",

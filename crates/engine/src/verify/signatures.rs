@@ -4,8 +4,6 @@
 
 use std::path::Path;
 
-use loopexec_core::state::RunState;
-
 use super::{Item, Parts};
 use crate::attest::{
     key::PublicKey,
@@ -31,19 +29,15 @@ pub enum Trust<'a> {
     Key(&'a PublicKey),
 }
 
-/// Both files.
-pub(super) fn items(parts: &Parts, state: Option<&RunState>, trust: &Trust<'_>) -> Vec<Item> {
+/// Both files, each against the raw bytes of the receipt.
+#[must_use]
+pub fn items(parts: &Parts, trust: &Trust<'_>) -> Vec<Item> {
     const NAMES: [&str; 2] = ["signature", "attestation"];
     let Some([sshsig_path, bundle_path]) = &parts.signatures else {
         return NAMES
             .map(|name| Item::absent(name, "there is none"))
             .to_vec();
     };
-    if state.is_none() {
-        return NAMES
-            .map(|name| Item::absent(name, "the receipt makes no sense"))
-            .to_vec();
-    }
     let receipt = fs_err::read(&parts.receipt).unwrap_or_default();
     let sshsig_file = file(sshsig_path);
     let bundle_file = file(bundle_path);

@@ -89,15 +89,6 @@ impl Guardian {
         self.link.as_ref().is_some_and(|link| link.leaf.is_some())
     }
 
-    /// How what escapes its session is ended: `subreaper+cgroup` with a control group of its own, else `subreaper`.
-    #[must_use]
-    pub fn containment(&self) -> &'static str {
-        match &self.link {
-            Some(link) if link.leaf.is_some() => "subreaper+cgroup",
-            Some(_) | None => "subreaper",
-        }
-    }
-
     /// Runs a command to its end and to the end of everything below it. With a signal pending nothing is started.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use loopexec_core::{
 };
 use loopexec_engine::{
     failure::Failure,
+    inside,
     layout::{Layout, valid_run_id},
     recorded,
     run::{Extent, ResumeOptions, RunConfig, Start},
@@ -44,6 +45,9 @@ pub(super) fn resolve(
     let layout = invocation.layout(global.workdir.as_deref())?;
     let run_id = run_id(arguments, &layout, extent)?;
     let (start, policy, commands) = if continues(arguments, &layout, &run_id, extent) {
+        if arguments.raise {
+            inside::refuse(&layout, "--raise", invocation.inside_run().as_deref())?;
+        }
         continuation(arguments, &layout, &run_id)?
     } else {
         given

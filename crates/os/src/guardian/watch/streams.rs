@@ -13,6 +13,8 @@ use crate::guardian::{Captured, GuardianError, Observer, Stdin, Stream};
 
 /// Bytes of one read: what a grown pipe can hold is taken in few calls, and the buffer still fits the processor's cache.
 const READ_BUFFER: usize = 128 * 1024;
+/// Read at a time until a read was full: most commands print less, and need no large buffer made for them.
+const FIRST_READ: usize = 4 * 1024;
 /// A pipe that is found this full belongs to a command that prints much, and is made larger.
 const FULL_PIPE: usize = 64 * 1024;
 /// The size it is made, the largest an ordinary user gets.
@@ -90,7 +92,7 @@ impl Streams {
             stdout: Outlet::new(our_stdout),
             stderr: Outlet::new(our_stderr),
             input,
-            buffer: vec![0; READ_BUFFER],
+            buffer: vec![0; FIRST_READ],
         };
         // What fits the pipe is in it before the command starts; nothing at all closes it.
         streams.feed();
@@ -142,6 +144,9 @@ impl Streams {
                     observer.output(stream, bytes);
                     any = true;
                     outlet.grow_if_full(read);
+                    if read == self.buffer.len() {
+                        self.buffer.resize(READ_BUFFER, 0);
+                    }
                     if read < FULL_PIPE {
                         // Mostly all there was; if not, the next poll says so at once.
                         break;
