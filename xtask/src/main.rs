@@ -5,9 +5,28 @@
 
 use std::process::ExitCode;
 
+mod bench;
+mod blocks;
+mod capability;
+mod check;
+mod continuity;
 mod docs;
+mod edges;
 mod faults;
+mod golden;
+mod links;
+mod markdown;
+mod program;
+mod proof;
+mod published;
+mod reached;
+mod reference;
+mod schema;
+mod sources;
 mod support;
+mod tables;
+mod tidy;
+mod words;
 
 /// How a task ends: a message for people when it failed. The task has printed its own output by then.
 pub(crate) type TaskResult = Result<(), String>;
@@ -22,14 +41,19 @@ struct Task {
 /// Every task, in the order in which the help lists them.
 const TASKS: &[Task] = &[
     Task {
-        name: "docs",
-        about: "write the generated references; with --check compare them instead",
-        run: docs::run,
+        name: "bench",
+        about: "print each ratio of docs/benchmarks.md; [--short] [NAME...]",
+        run: bench::run,
     },
     Task {
         name: "faults",
         about: "kill, refuse, cut, flip, crash and race; [--scale gate|full] [--seed N] [NAME...]",
         run: faults::run,
+    },
+    Task {
+        name: "proof",
+        about: "break published packages, let a worker repair them, verify what is left behind",
+        run: proof::run,
     },
 ];
 
