@@ -337,7 +337,12 @@ pub(crate) enum RunsAction {
     /// Remove old runs; never one that is active, signed or not acknowledged
     Prune {
         /// Runs to keep, the newest first
-        #[arg(long, value_name = "N", allow_negative_numbers = true)]
+        #[arg(
+            long,
+            value_name = "N",
+            allow_negative_numbers = true,
+            required_unless_present = "older"
+        )]
         keep: Option<i64>,
         /// Remove only runs older than this
         #[arg(long, value_name = "D", allow_hyphen_values = true)]

@@ -109,6 +109,9 @@ pub(crate) struct Block {
     /// `replay`: the answer, the level that matched, and what differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) replay: Option<Box<loopexec_engine::replay::Replay>>,
+    /// `runs`: the list, or what was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) runs: Option<Box<crate::command::RunsBlock>>,
     /// `verify`: the five facts, kept apart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) evidence: Option<loopexec_engine::evidence::Evidence>,

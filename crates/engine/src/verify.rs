@@ -94,13 +94,16 @@ pub struct Verification {
     pub evidence: Option<Evidence>,
     /// How strong the verdict is.
     pub strength: Vec<Strength>,
+    /// Fields that a redacted export withholds; `None` for a whole receipt.
+    pub withheld: Option<u64>,
 }
 
 impl Verification {
     /// Whether nothing failed and the receipt is chained.
     #[must_use]
     pub fn verified(&self) -> bool {
-        self.state.is_some() && self.items.iter().all(|item| item.status != Status::Fail)
+        (self.state.is_some() || self.withheld.is_some())
+            && self.items.iter().all(|item| item.status != Status::Fail)
     }
 
     /// The first failure's public cause.
@@ -205,6 +208,7 @@ pub fn verify(
         strength: log.state.as_ref().map(strength).unwrap_or_default(),
         state: log.state,
         items,
+        withheld: None,
     })
 }
 

@@ -11,6 +11,7 @@ mod init;
 mod replay;
 mod report;
 mod run;
+mod runs;
 mod schema;
 mod status;
 mod verify;
@@ -19,6 +20,7 @@ mod version;
 pub(crate) use attest::Attestation;
 pub(crate) use demo::Demo;
 pub(crate) use run::Plan;
+pub(crate) use runs::RunsBlock;
 
 use loopexec_core::halt::ExitClass;
 
@@ -83,10 +85,6 @@ pub(crate) fn dispatch(arguments: Arguments, invocation: &Invocation) -> Result<
         Command::Report(arguments) => report::report(global, &arguments, invocation),
         Command::Replay(arguments) => replay::replay(global, &arguments, invocation),
         Command::Version => version::version(),
-        _ => todo_commands(),
+        Command::Runs(arguments) => runs::runs(global, &arguments, invocation),
     }
-}
-
-fn todo_commands() -> Result<Answer, CliError> {
-    Err(CliError::Usage("wip".into()))
 }

@@ -1,19 +1,24 @@
 //! `replay`: the recorded check once more, and whether the verdict is the same.
 
-use std::{fmt::Write as _, path::PathBuf, time::Duration};
+use std::{
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
-use loopexec_core::halt::HaltReason;
+use loopexec_core::{halt::HaltReason, state::RunState};
 use loopexec_engine::{
+    attest::signers::AllowedSigners,
     attesting::{Summary, summarise},
     failure::Failure,
     inside,
     layout::Layout,
-    replay::{Answer as Outcome, Replay, ReplayConfig, replay as repeat},
+    replay::{Answer as Outcome, ForeignConfig, Replay, ReplayConfig, admit, replay as repeat},
     verify::{Parts, Status, Trust, verify},
 };
 use loopexec_os::clock;
 
-use super::Answer;
+use super::{Answer, verify::allowed_signers};
 use crate::{
     args::{Global, Replay as Arguments},
     duration::Span,
@@ -22,12 +27,20 @@ use crate::{
     invocation::Invocation,
 };
 
-/// Replays a recorded run.
+/// Replays a recorded run, or a receipt from elsewhere.
 pub(super) fn replay(
     global: &Global,
     arguments: &Arguments,
     invocation: &Invocation,
 ) -> Result<Answer, CliError> {
+    let signers = arguments
+        .trusted
+        .as_deref()
+        .map(allowed_signers)
+        .transpose()?;
+    if let Some(file) = &arguments.from {
+        return from(file, signers.as_ref(), arguments, invocation);
+    }
     let layout = invocation.layout(global.workdir.as_deref())?;
     let found = repeat(&ReplayConfig {
         layout: &layout,
@@ -41,31 +54,75 @@ pub(super) fn replay(
         signals: &invocation.signals,
     })?;
     let summary = if arguments.attest && found.answer == Outcome::Verified {
-        Some(attested(&layout, arguments, invocation, &found)?)
+        inside::refuse(
+            &layout,
+            "replay --attest",
+            invocation.inside_run().as_deref(),
+        )?;
+        Some(attested(
+            &layout,
+            signers.as_ref(),
+            arguments,
+            invocation,
+            &found,
+        )?)
     } else {
         None
     };
     Ok(answer(found, summary))
 }
 
-/// Signs what held, with the verifier's own key; gives the file.
+/// Replays a receipt or an export from elsewhere.
+fn from(
+    file: &Path,
+    signers: Option<&AllowedSigners>,
+    arguments: &Arguments,
+    invocation: &Invocation,
+) -> Result<Answer, CliError> {
+    let config = ForeignConfig {
+        file,
+        trusted: signers.map(|signers| (signers, clock::wall_millis().div_euclid(1000))),
+        confirmed: arguments.confirm,
+        strict: arguments.strict,
+        timeout: arguments.timeout.map(deadline).transpose()?,
+        search_path: invocation
+            .variable("PATH")
+            .map(std::ffi::OsString::as_os_str),
+        temporary: invocation.temporary(),
+        signals: &invocation.signals,
+    };
+    let foreign = admit(&config)?;
+    let found = foreign.replay(&config)?;
+    let summary = if arguments.attest && found.answer == Outcome::Verified {
+        let path = file.with_file_name(format!("run-{}.svr.json", found.run_id));
+        summary(
+            &found,
+            &foreign.receipt,
+            &foreign.state,
+            foreign.signed,
+            &path,
+            arguments,
+            invocation,
+        )?;
+        Some(path)
+    } else {
+        None
+    };
+    let line = format!("signer: {}\n", foreign.signer);
+    let mut answer = answer(found, summary);
+    answer.text.push_str(&line);
+    Ok(answer)
+}
+
+/// Signs what held of a recorded run; gives the file.
 fn attested(
     layout: &Layout,
+    signers: Option<&AllowedSigners>,
     arguments: &Arguments,
     invocation: &Invocation,
     found: &Replay,
 ) -> Result<PathBuf, CliError> {
-    inside::refuse(
-        layout,
-        "replay --attest",
-        invocation.inside_run().as_deref(),
-    )?;
-    let signers = arguments
-        .trusted
-        .as_deref()
-        .map(super::verify::allowed_signers)
-        .transpose()?;
-    let trust = match &signers {
+    let trust = match signers {
         None => Trust::Unasked,
         Some(signers) => Trust::Signers {
             signers,
@@ -73,44 +130,64 @@ fn attested(
         },
     };
     let verification = verify(&Parts::of(layout, &found.run_id), None, &trust)?;
-    let state = verification.state.as_ref().ok_or_else(|| {
-        Failure::unverified(
-            "chain_absent",
-            "a receipt without a chain is not attested: nothing ties its records together",
-        )
-    })?;
-    if !verification.verified() {
+    let Some(state) = verification
+        .state
+        .as_ref()
+        .filter(|_| verification.verified())
+    else {
         return Err(Failure::unverified(
             "not_verified",
             "the verdict was repeated, but the receipt does not verify, so nothing is attested",
         )
         .hint("`loopexec verify` says what of it holds")
         .into());
-    }
-    let passed = |name: &str| {
-        verification
+    };
+    let signed = signers.is_some()
+        && verification
             .items
             .iter()
-            .any(|item| item.name == name && item.status == Status::Pass)
-    };
+            .any(|item| item.name == "signature" && item.status == Status::Pass);
     let file = layout.summary(&found.run_id);
+    summary(
+        found,
+        &found.receipt,
+        state,
+        signed,
+        &file,
+        arguments,
+        invocation,
+    )?;
+    Ok(file)
+}
+
+/// Signs what held, with the verifier's own key.
+fn summary(
+    found: &Replay,
+    receipt: &Path,
+    state: &RunState,
+    signed: bool,
+    file: &Path,
+    arguments: &Arguments,
+    invocation: &Invocation,
+) -> Result<(), CliError> {
     summarise(&Summary {
         replay: found,
+        receipt,
         state,
-        signed: signers.is_some() && passed("signature"),
+        signed,
         key: &super::attest::key_source(arguments.key_file.as_deref(), invocation)?,
         verifier: format!(
             "https://loopexec.dev/loopexec/v{}",
             crate::identity::VERSION
         ),
         time_created: timestamp(clock::wall_millis()),
-        file: &file,
+        file,
     })?;
-    Ok(file)
+    Ok(())
 }
 
 /// A wall time in RFC 3339 form, UTC, to the second.
-fn timestamp(millis: i64) -> String {
+pub(super) fn timestamp(millis: i64) -> String {
     jiff::Timestamp::from_second(millis.div_euclid(1000)).map_or_else(
         |_| "1970-01-01T00:00:00Z".to_owned(),
         |time| time.to_string(),

@@ -6,6 +6,7 @@ use loopexec_core::halt::HaltReason;
 use loopexec_engine::{
     attest::signers::AllowedSigners,
     evidence::{Evidence, Strength},
+    export::{is_archive, unpack, verify_redacted},
     failure::{Failure, chain},
     verify::{
         Item, Parts, Status, Surroundings, Trust, Verification, parts, require,
@@ -42,7 +43,7 @@ pub(super) fn verify(
     };
     let layout = invocation.layout(global.workdir.as_deref())?;
     let mut verification = match &arguments.file {
-        Some(file) => verify_parts(&Parts::beside(file.clone()), None, &trust)?,
+        Some(file) => elsewhere(file, &invocation.temporary(), &trust)?,
         None => {
             let surroundings = Surroundings {
                 layout: &layout,
@@ -60,6 +61,31 @@ pub(super) fn verify(
     };
     require(&mut verification, &arguments.require)?;
     Ok(answer(&verification))
+}
+
+/// Verifies a receipt or an export that lies somewhere.
+fn elsewhere(
+    file: &std::path::Path,
+    temporary: &std::path::Path,
+    trust: &Trust<'_>,
+) -> Result<Verification, Failure> {
+    let unreadable = |error: std::io::Error| {
+        Failure::workspace(format!("cannot read {}: {error}", file.display()))
+            .because("file_unreadable")
+    };
+    if !is_archive(file).map_err(unreadable)? {
+        return verify_parts(&Parts::beside(file.to_owned()), None, trust);
+    }
+    let unpacked = unpack(file, temporary)?;
+    let mut verification = if unpacked.redacted {
+        let bytes = fs_err::read(unpacked.redacted_receipt()).map_err(unreadable)?;
+        verify_redacted(&bytes, &unpacked.run_id)
+    } else {
+        verify_parts(&unpacked.parts(), None, trust)?
+    };
+    // What was unpacked is gone in a moment; the file that was named stays.
+    file.clone_into(&mut verification.receipt);
+    Ok(verification)
 }
 
 /// Reads a list of allowed signers.

@@ -22,6 +22,8 @@ use crate::{
 pub struct Summary<'a> {
     /// The replay; only a verified one is summarised.
     pub replay: &'a Replay,
+    /// The receipt itself.
+    pub receipt: &'a Path,
     /// The fold of its receipt, which verified.
     pub state: &'a RunState,
     /// Whether a trusted key had signed the receipt.
@@ -49,7 +51,7 @@ pub fn summarise(summary: &Summary<'_>) -> Result<(String, Option<PathBuf>), Fai
             format!("a replay that is {} is not attested", replay.answer.name()),
         ));
     }
-    let receipt = fs_err::read(&replay.receipt)
+    let receipt = fs_err::read(summary.receipt)
         .map_err(|error| Failure::workspace(error.to_string()).because("receipt_unreadable"))?;
     let facts = facts(&receipt)?;
     let same_bytes =

@@ -5,6 +5,7 @@
 mod compare;
 mod difference;
 mod execute;
+mod foreign;
 mod place;
 mod repeat;
 mod subject;
@@ -16,6 +17,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use compare::{Compared, Level};
+pub use foreign::{Foreign, ForeignConfig, admit};
 use place::Place;
 use repeat::Repetition;
 use subject::Subject;
