@@ -5,6 +5,7 @@
 
 use std::process::ExitCode;
 
+mod bench;
 mod blocks;
 mod capability;
 mod check;
@@ -16,6 +17,7 @@ mod golden;
 mod links;
 mod markdown;
 mod program;
+mod proof;
 mod published;
 mod reached;
 mod reference;
@@ -39,6 +41,11 @@ struct Task {
 /// Every task, in the order in which the help lists them.
 const TASKS: &[Task] = &[
     Task {
+        name: "bench",
+        about: "print each ratio of docs/benchmarks.md; [--short] [NAME...]",
+        run: bench::run,
+    },
+    Task {
         name: "check",
         about: "run every gate, or those that are named; --base REF adds the continuity since REF",
         run: check::run,
@@ -49,11 +56,6 @@ const TASKS: &[Task] = &[
         run: docs::run,
     },
     Task {
-        name: "faults",
-        about: "kill, refuse, cut, flip, crash and race; [--scale gate|full] [--seed N] [NAME...]",
-        run: faults::run,
-    },
-    Task {
         name: "docs-dist",
         about: "write the documents of a release, with their digests, into a new directory",
         run: published::write,
@@ -62,6 +64,16 @@ const TASKS: &[Task] = &[
         name: "docs-verify",
         about: "compare a directory of published documents with the digests that it carries",
         run: published::verify,
+    },
+    Task {
+        name: "faults",
+        about: "kill, refuse, cut, flip, crash and race; [--scale gate|full] [--seed N] [NAME...]",
+        run: faults::run,
+    },
+    Task {
+        name: "proof",
+        about: "break published packages, let a worker repair them, verify what is left behind",
+        run: proof::run,
     },
 ];
 

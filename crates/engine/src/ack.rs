@@ -113,15 +113,13 @@ pub fn acknowledge(config: &AckConfig<'_>, reviewer: &str) -> Result<Acknowledge
         .as_deref()
         .and_then(Digest::from_hex);
     let layout = config.layout;
-    WorkspaceLog::append(&layout.workspace_log(), act).map_err(
-        |error| {
-            Failure::workspace(format!(
-                "the acknowledgement could not be recorded: {}",
-                chain(&error)
-            ))
-            .because("workspace_log_unusable")
-        },
-    )?;
+    WorkspaceLog::append(&layout.workspace_log(), act).map_err(|error| {
+        Failure::workspace(format!(
+            "the acknowledgement could not be recorded: {}",
+            chain(&error)
+        ))
+        .because("workspace_log_unusable")
+    })?;
     if let Some(manifest) = latest {
         // Without it the next difference cannot be told; what was acknowledged is recorded by its digest all the same.
         let _ = kept::remember(layout, &run_id, &manifest);

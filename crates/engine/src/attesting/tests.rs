@@ -162,7 +162,7 @@ fn earlier_runs_are_those_of_the_same_policy_that_ended_before_the_newest_first(
             Digest::of(b"another")
         });
         let layout = &workspace.layout;
-        WorkspaceLog::append(&layout.workspace_log(), &layout.file("workspace.lock"), act).unwrap();
+        WorkspaceLog::append(&layout.workspace_log(), act).unwrap();
     };
     ended("first", true, Digest::of(b"1"));
     ended("other", false, Digest::of(b"2"));
