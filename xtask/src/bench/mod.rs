@@ -145,7 +145,7 @@ pub(crate) fn run(words: &[String]) -> TaskResult {
     let names: Vec<&String> = words.iter().filter(|word| *word != "--short").collect();
     if let Some(unknown) = names
         .iter()
-        .find(|name| !BENCHES.iter().any(|(known, ..)| known == name))
+        .find(|name| !BENCHES.iter().any(|(known, ..)| *known == name.as_str()))
     {
         let known: Vec<&str> = BENCHES.iter().map(|(name, ..)| *name).collect();
         return Err(format!(

@@ -237,11 +237,7 @@ fn an_export_is_reproducible_and_verifies_and_replays_elsewhere() {
 #[test]
 fn public_tools_accept_the_genuine_signature_and_refuse_the_changed_receipt() {
     let env = noisy();
-    if std::process::Command::new("ssh-keygen")
-        .arg("-?")
-        .output()
-        .is_err()
-    {
+    if env.shell("command -v ssh-keygen || true").is_empty() {
         skipped("ssh-keygen");
         return;
     }
