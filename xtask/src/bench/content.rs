@@ -25,25 +25,43 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
         fill(&workdir, bytes_each)?;
         ours.push(saved(context, root.path())?);
         let mut git = support::command("sh");
-        git.args(["-c", "git init -q . && git add -A . && git write-tree > /dev/null"])
-            .current_dir(&workdir)
-            .env("HOME", root.path().join("home"));
+        git.args([
+            "-c",
+            "git init -q . && git add -A . && git write-tree > /dev/null",
+        ])
+        .current_dir(&workdir)
+        .env("HOME", root.path().join("home"));
         theirs.push(millis(&mut git, 0)?);
     }
-    let net: Vec<f64> = ours.iter().zip(&empty).map(|(ours, empty)| ours - empty).collect();
+    let net: Vec<f64> = ours
+        .iter()
+        .zip(&empty)
+        .map(|(ours, empty)| ours - empty)
+        .collect();
     let ratio = super::ratios(&net, &theirs);
     Ok(vec![
-        Figure::new(format!("snapshot: {FILES} files of {bytes_each} bytes, one run"), "ms", ours),
+        Figure::new(
+            format!("snapshot: {FILES} files of {bytes_each} bytes, one run"),
+            "ms",
+            ours,
+        ),
         Figure::new("snapshot: the same run in an empty workspace", "ms", empty),
         Figure::new("snapshot: git add, git write-tree", "ms", theirs),
-        Figure::new("snapshot: first and last content together, ratio to git", "x", ratio).reported(GOAL),
+        Figure::new(
+            "snapshot: first and last content together, ratio to git",
+            "x",
+            ratio,
+        )
+        .reported(GOAL),
     ])
 }
 
 /// One run that changes nothing: its content is saved at the beginning and looked at again at the end.
 fn saved(context: &Context, root: &Path) -> Result<f64, String> {
     let mut command = program(&context.binary, root)?;
-    command.args(["run", "--json", "--quiet", "--exec", "true", "--check", "true", "--once"]);
+    command.args([
+        "run", "--json", "--quiet", "--exec", "true", "--check", "true", "--once",
+    ]);
     millis(&mut command, 10)
 }
 
@@ -57,7 +75,8 @@ fn fill(workdir: &Path, bytes_each: usize) -> Result<(), String> {
         while bytes.len() < bytes_each {
             bytes.extend_from_slice(&dice.next().to_le_bytes());
         }
-        fs_err::write(directory.join(format!("f{number}")), bytes).map_err(|error| error.to_string())?;
+        fs_err::write(directory.join(format!("f{number}")), bytes)
+            .map_err(|error| error.to_string())?;
     }
     Ok(())
 }

@@ -19,10 +19,16 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
             "pid=$(tr -dc '0-9,' < .loopexec/lock | cut -d, -f1); head -c {gigabytes}G /dev/zero; grep VmHWM /proc/$pid/status > peak; false"
         );
         let mut command = program(&context.binary, root.path())?;
-        command.args(["run", "--json", "--quiet", "--exec", "true", "--check", &check, "--once"]);
+        command.args([
+            "run", "--json", "--quiet", "--exec", "true", "--check", &check, "--once",
+        ]);
         let outcome = support::run(&mut command, DEADLINE)?;
         if outcome.code != Some(12) {
-            return Err(format!("the run ended with {:?}: {}", outcome.code, outcome.text()));
+            return Err(format!(
+                "the run ended with {:?}: {}",
+                outcome.code,
+                outcome.text()
+            ));
         }
         let text = fs_err::read_to_string(root.path().join("workspace/peak"))
             .map_err(|error| error.to_string())?;
@@ -35,7 +41,12 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
         rates.push(f64::from(gigabytes) * 1024.0 / outcome.took.as_secs_f64());
     }
     Ok(vec![
-        Figure::new(format!("memory: peak while {gigabytes} GiB are printed"), "MiB", peaks).gated(PEAK_MIB),
+        Figure::new(
+            format!("memory: peak while {gigabytes} GiB are printed"),
+            "MiB",
+            peaks,
+        )
+        .gated(PEAK_MIB),
         Figure::new("memory: output taken in", "MiB/s", rates),
     ])
 }

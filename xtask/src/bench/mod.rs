@@ -103,7 +103,8 @@ impl Figure {
     }
 
     fn met(&self) -> bool {
-        self.goal.is_none_or(|goal| self.spread.median() <= goal.at_most)
+        self.goal
+            .is_none_or(|goal| self.spread.median() <= goal.at_most)
     }
 
     fn line(&self) -> String {
@@ -144,20 +145,26 @@ pub(crate) fn run(words: &[String]) -> TaskResult {
     let names: Vec<&String> = words.iter().filter(|word| *word != "--short").collect();
     if let Some(unknown) = names
         .iter()
-        .find(|name| !BENCHES.iter().any(|(known, ..)| known == name))
+        .find(|name| !BENCHES.iter().any(|(known, ..)| *known == name.as_str()))
     {
         let known: Vec<&str> = BENCHES.iter().map(|(name, ..)| *name).collect();
-        return Err(format!("{unknown:?} is no bench; known are {}", known.join(", ")));
+        return Err(format!(
+            "{unknown:?} is no bench; known are {}",
+            known.join(", ")
+        ));
     }
     support::adopt_orphans()?;
     let context = Context {
         binary: support::binary()?,
         short,
     };
-    say(&format!("{:<62} {:>9} {:>9} {:>9}", "figure", "min", "median", "max"));
+    say(&format!(
+        "{:<62} {:>9} {:>9} {:>9}",
+        "figure", "min", "median", "max"
+    ));
     let mut missed = Vec::new();
     for (name, needs, bench) in BENCHES {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted.as_str() == *name) {
             continue;
         }
         if let Some(tool) = needs.filter(|tool| support::which(tool).is_none()) {
@@ -229,7 +236,10 @@ fn clear(root: &Path) -> Result<(), String> {
 
 /// Element by element.
 fn ratios(ours: &[f64], theirs: &[f64]) -> Vec<f64> {
-    ours.iter().zip(theirs).map(|(ours, theirs)| ours / theirs).collect()
+    ours.iter()
+        .zip(theirs)
+        .map(|(ours, theirs)| ours / theirs)
+        .collect()
 }
 
 #[cfg(test)]
@@ -241,7 +251,11 @@ mod tests {
         let figure = |values: &[f64]| Figure::new("x", "x", values.to_vec()).gated(2.0);
         assert!(figure(&[1.0, 2.0, 9.0]).met());
         assert!(!figure(&[1.0, 2.001, 2.002]).met());
-        assert!(figure(&[3.0, 1.0, 2.0]).line().ends_with("goal <= 2.000: met"));
+        assert!(
+            figure(&[3.0, 1.0, 2.0])
+                .line()
+                .ends_with("goal <= 2.000: met")
+        );
         assert!(figure(&[3.0]).line().ends_with("MISSED"));
     }
 }

@@ -37,11 +37,25 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
     let in_syncs = super::ratios(&above, &price);
     Ok(vec![
         Figure::new("overhead: shell loop, 200 iterations", "ms", shell.clone()),
-        Figure::new("overhead: loopexec in memory, 200 iterations", "ms", ours.clone()),
-        Figure::new("overhead: ratio to the shell loop", "x", super::ratios(&ours, &shell)).gated(1.15),
+        Figure::new(
+            "overhead: loopexec in memory, 200 iterations",
+            "ms",
+            ours.clone(),
+        ),
+        Figure::new(
+            "overhead: ratio to the shell loop",
+            "x",
+            super::ratios(&ours, &shell),
+        )
+        .gated(1.15),
         Figure::new("overhead: loopexec on disk, 200 iterations", "ms", durable),
         Figure::new("overhead: one fdatasync of that disk", "ms", price),
-        Figure::new("overhead: disk above memory an iteration, in fdatasyncs", "x", in_syncs).gated(2.0),
+        Figure::new(
+            "overhead: disk above memory an iteration, in fdatasyncs",
+            "x",
+            in_syncs,
+        )
+        .gated(2.0),
         Figure::new("files left by 200 iterations", "files", vec![files]).gated(12.0),
     ])
 }
@@ -50,13 +64,16 @@ fn governor(context: &Context, root: &Path) -> Result<f64, String> {
     clear(root)?;
     let mut command = program(&context.binary, root)?;
     let cap = ITERATIONS.to_string();
-    command.args(["run", "--json", "--quiet", "--exec", "true", "--check", "false"]);
+    command.args([
+        "run", "--json", "--quiet", "--exec", "true", "--check", "false",
+    ]);
     command.args(["--max-iterations", &cap]);
     millis(&mut command, CAPPED)
 }
 
 fn shell_loop() -> Result<f64, String> {
-    let script = format!("i=0; while [ $i -lt {ITERATIONS} ]; do sh -c true; sh -c false; i=$((i+1)); done");
+    let script =
+        format!("i=0; while [ $i -lt {ITERATIONS} ]; do sh -c true; sh -c false; i=$((i+1)); done");
     let mut command = support::command("sh");
     command.args(["-c", &script]);
     millis(&mut command, 0)
@@ -97,7 +114,11 @@ fn files_left(root: &Path) -> Result<f64, String> {
     while let Some(directory) = open.pop() {
         for entry in fs_err::read_dir(directory).map_err(|error| error.to_string())? {
             let entry = entry.map_err(|error| error.to_string())?;
-            if entry.file_type().map_err(|error| error.to_string())?.is_dir() {
+            if entry
+                .file_type()
+                .map_err(|error| error.to_string())?
+                .is_dir()
+            {
                 open.push(entry.path());
             } else {
                 count += 1;

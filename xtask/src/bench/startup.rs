@@ -22,7 +22,10 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
         ours.push(our_sum / STARTS as f64);
         theirs.push(their_sum / STARTS as f64);
     }
-    let allowed: Vec<f64> = theirs.iter().map(|theirs| 2.0 * theirs + ALLOWANCE_MS).collect();
+    let allowed: Vec<f64> = theirs
+        .iter()
+        .map(|theirs| 2.0 * theirs + ALLOWANCE_MS)
+        .collect();
     let share = super::ratios(&ours, &allowed);
     let (overhead, ()) = elapsed(|| Ok(()))?;
     Ok(vec![
