@@ -46,6 +46,26 @@ const TASKS: &[Task] = &[
         run: bench::run,
     },
     Task {
+        name: "check",
+        about: "run every gate, or those that are named; --base REF adds the continuity since REF",
+        run: check::run,
+    },
+    Task {
+        name: "docs",
+        about: "write the generated references; with --check compare them instead",
+        run: docs::run,
+    },
+    Task {
+        name: "docs-dist",
+        about: "write the documents of a release, with their digests, into a new directory",
+        run: published::write,
+    },
+    Task {
+        name: "docs-verify",
+        about: "compare a directory of published documents with the digests that it carries",
+        run: published::verify,
+    },
+    Task {
         name: "faults",
         about: "kill, refuse, cut, flip, crash and race; [--scale gate|full] [--seed N] [NAME...]",
         run: faults::run,

@@ -76,7 +76,7 @@ pub fn show(config: &AckConfig<'_>) -> Result<Acknowledgement, Failure> {
     let run_id = recorded::run_id(config.layout, config.run_id)?;
     recorded::load(config.layout, Some(&run_id))?;
     let debt = debt(config.layout)?;
-    Ok(open(config, run_id, &debt))
+    Ok(open(config, run_id, &debt).0)
 }
 
 /// Acknowledges it.
@@ -102,7 +102,7 @@ pub fn acknowledge(config: &AckConfig<'_>, reviewer: &str) -> Result<Acknowledge
         settle_latest(config.layout)?;
     }
     let debt = debt(config.layout)?;
-    let mut acknowledgement = open(config, run_id.clone(), &debt);
+    let (mut acknowledgement, latest) = open(config, run_id.clone(), &debt);
     let mut act = NewAct::new(ActName::Ack, &run_id);
     act.fields.reviewer = Some(reviewer.to_owned());
     act.fields.iterations = Some(acknowledgement.iterations);
@@ -113,15 +113,17 @@ pub fn acknowledge(config: &AckConfig<'_>, reviewer: &str) -> Result<Acknowledge
         .as_deref()
         .and_then(Digest::from_hex);
     let layout = config.layout;
-    WorkspaceLog::append(&layout.workspace_log(), &layout.file("workspace.lock"), act).map_err(
-        |error| {
-            Failure::workspace(format!(
-                "the acknowledgement could not be recorded: {}",
-                chain(&error)
-            ))
-            .because("workspace_log_unusable")
-        },
-    )?;
+    WorkspaceLog::append(&layout.workspace_log(), act).map_err(|error| {
+        Failure::workspace(format!(
+            "the acknowledgement could not be recorded: {}",
+            chain(&error)
+        ))
+        .because("workspace_log_unusable")
+    })?;
+    if let Some(manifest) = latest {
+        // Without it the next difference cannot be told; what was acknowledged is recorded by its digest all the same.
+        let _ = kept::remember(layout, &run_id, &manifest);
+    }
     acknowledgement.reviewer = Some(reviewer.to_owned());
     Ok(acknowledgement)
 }
@@ -132,18 +134,24 @@ fn debt(layout: &Layout) -> Result<Debt, Failure> {
         .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))
 }
 
-fn open(config: &AckConfig<'_>, run_id: String, debt: &Debt) -> Acknowledgement {
+/// What is open, and the manifest of the latest content where it is known.
+fn open(
+    config: &AckConfig<'_>,
+    run_id: String,
+    debt: &Debt,
+) -> (Acknowledgement, Option<Manifest>) {
     let from = debt.acknowledged.or(debt.first_t0);
     let to = debt.latest;
-    let difference = match (from, to) {
-        (None, None) => Some(Vec::new()),
-        (Some(from), Some(to)) if from == to => Some(Vec::new()),
-        (Some(from), Some(to)) => content(config, from)
-            .zip(content(config, to))
-            .map(|(from, to)| lines(&from, &to)),
-        (None, Some(_)) | (Some(_), None) => None,
+    let latest = to.and_then(|digest| content(config, digest));
+    let difference = match (from, to, &latest) {
+        (None, None, _) => Some(Vec::new()),
+        (Some(from), Some(to), _) if from == to => Some(Vec::new()),
+        (Some(from), Some(_), Some(latest)) => {
+            content(config, from).map(|from| lines(&from, latest))
+        }
+        (Some(_), Some(_), None) | (None, Some(_), _) | (Some(_), None, _) => None,
     };
-    Acknowledgement {
+    let acknowledgement = Acknowledgement {
         run_id,
         reviewer: None,
         iterations: debt.iterations(),
@@ -153,7 +161,8 @@ fn open(config: &AckConfig<'_>, run_id: String, debt: &Debt) -> Acknowledgement 
         difference_sha256: difference.as_deref().map(digest_of),
         known: difference.is_some(),
         difference: difference.unwrap_or_default(),
-    }
+    };
+    (acknowledgement, latest)
 }
 
 /// A content by its digest: as some run kept it, or as it lies in the workspace.

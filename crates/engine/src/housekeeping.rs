@@ -31,6 +31,9 @@ pub struct Listed {
     /// When it was opened, Unix seconds; absent where the receipt does not say.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_ts: Option<i64>,
+    /// The same in milliseconds: the order of runs that follow each other quickly.
+    #[serde(skip)]
+    pub started_ts_ms: Option<i64>,
     /// When its last record was written, Unix seconds.
     #[serde(skip)]
     pub ended_ts: i64,
@@ -56,7 +59,7 @@ pub fn list(layout: &Layout) -> Result<Vec<Listed>, Failure> {
         .map(|run_id| one(layout, &log, run_id))
         .collect();
     listed.sort_by(|left, right| {
-        (left.started_ts, &left.run_id).cmp(&(right.started_ts, &right.run_id))
+        (left.started_ts_ms, &left.run_id).cmp(&(right.started_ts_ms, &right.run_id))
     });
     Ok(listed)
 }
@@ -70,6 +73,7 @@ fn one(layout: &Layout, log: &WorkspaceLog, run_id: &str) -> Listed {
             halt_reason: "unreadable".to_owned(),
             iterations: 0,
             started_ts: None,
+            started_ts_ms: None,
             ended_ts: 0,
             bytes,
             signed,
@@ -86,6 +90,7 @@ fn one(layout: &Layout, log: &WorkspaceLog, run_id: &str) -> Listed {
             .unwrap_or_else(|| view.phase.clone()),
         iterations: view.iteration,
         started_ts: state.map(|state| state.opened_ts_ms.div_euclid(1000)),
+        started_ts_ms: state.map(|state| state.opened_ts_ms),
         ended_ts: state.map_or(view.updated_ts, |state| state.last_ts_ms.div_euclid(1000)),
         bytes,
         signed,
@@ -357,6 +362,7 @@ mod tests {
             halt_reason: halt.to_owned(),
             iterations: 1,
             started_ts: Some(0),
+            started_ts_ms: Some(0),
             ended_ts: 1_000,
             bytes: 0,
             signed,

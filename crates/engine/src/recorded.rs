@@ -16,7 +16,7 @@ use crate::{
     failure::{Failure, chain},
     heartbeat::Heartbeat,
     layout::{Layout, valid_run_id},
-    log::{Chain, ReadError, ReadLog, read},
+    log::{Chain, ReadError, ReadLog, WorkspaceLog, read},
     runs,
     snapshot::StateView,
 };
@@ -262,6 +262,14 @@ fn explain_view(view: &StateView) -> Explanation {
         ),
         Some(reason) => say(Advice::Review, reason.meaning()),
     }
+}
+
+/// Iterations in this workspace that nobody has acknowledged; `None` when the workspace log cannot be read.
+#[must_use]
+pub fn unacknowledged(layout: &Layout) -> Option<u32> {
+    WorkspaceLog::read(&layout.workspace_log())
+        .ok()
+        .map(|log| log.debt().iterations())
 }
 
 /// A governor at work.

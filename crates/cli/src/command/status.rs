@@ -41,6 +41,12 @@ pub(super) fn status(
     envelope.warnings.clone_from(&run.warnings);
     let mut text = super::run::lines(&envelope);
     text.push_str(&details(&view));
+    let unread = recorded::unacknowledged(&layout).filter(|count| *count > 0);
+    if let Some(count) = unread.filter(|_| arguments.iteration.is_none()) {
+        text.push_str(&format!(
+            "unacknowledged iterations in this workspace: {count}\n"
+        ));
+    }
     if let Some(live) = &live {
         text.push_str(&format!(
             "live: process {} in {} for {} s since its last heartbeat\n",
@@ -86,11 +92,5 @@ fn details(view: &StateView) -> String {
         "elapsed: {}\n",
         crate::render::elapsed(view.elapsed_ms)
     ));
-    if view.diffs_merged_unread > 0 {
-        text.push_str(&format!(
-            "unacknowledged iterations: {}\n",
-            view.diffs_merged_unread
-        ));
-    }
     text
 }

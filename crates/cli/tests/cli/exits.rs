@@ -37,6 +37,7 @@ const INTEGRITY: Option<&str> = Some("metric_integrity_violation");
 const INVARIANT: Option<&str> = Some("invariant_failed");
 const WORKSPACE: Option<&str> = Some("workspace_invalid");
 
+#[rustfmt::skip] // a table: one line a case
 const CASES: &[Case] = &[
     case(
         "converged",

@@ -1,10 +1,6 @@
 //! The program as a user meets it: exit classes, envelopes, files, signals.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test that cannot go on says where"
-)]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where")]
 
 mod deterministic;
 mod exits;
@@ -12,6 +8,8 @@ mod integrity;
 mod interruption;
 mod loops;
 mod output;
+mod proving;
+mod schemas;
 mod undo;
 
 use loopexec_testkit::env::TestEnv;

@@ -250,7 +250,7 @@ fn record(
     act.fields.head = Some(head);
     act.fields.key_id = key_id.map(str::to_owned);
     act.fields.detail = Some(if key_id.is_some() { "ssh" } else { "hmac" }.to_owned());
-    WorkspaceLog::append(&layout.workspace_log(), &layout.file("workspace.lock"), act)
+    WorkspaceLog::append(&layout.workspace_log(), act)
         .map(|_| ())
         .map_err(|error| {
             Failure::workspace(format!(
@@ -260,3 +260,6 @@ fn record(
             .because("workspace_log_unusable")
         })
 }
+
+#[cfg(test)]
+mod tests;

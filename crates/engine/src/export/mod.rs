@@ -210,11 +210,11 @@ fn after(layout: &Layout, state: &RunState) -> Result<Vec<u8>, Failure> {
     Ok(text)
 }
 
+/// Labels of contents, and the bundle that holds them.
+type Contents = (Vec<String>, Vec<u8>);
+
 /// The contents at the beginning and of an accepted end, as one git bundle; `None` where none was kept.
-fn contents(
-    config: &ExportConfig<'_>,
-    state: &RunState,
-) -> Result<Option<(Vec<String>, Vec<u8>)>, Failure> {
+fn contents(config: &ExportConfig<'_>, state: &RunState) -> Result<Option<Contents>, Failure> {
     let failed = |why: String| {
         Failure::workspace(format!("the kept contents cannot be exported: {why}"))
             .because("content_not_kept")

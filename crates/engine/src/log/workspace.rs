@@ -13,7 +13,7 @@ use loopexec_core::{
 };
 use loopexec_os::{
     clock,
-    durable::{Appender, DurableError, PRIVATE_FILE, sync_directory},
+    durable::{Appender, DurableError, sync_directory},
     lock::{FileLock, LockError},
 };
 
@@ -150,25 +150,19 @@ impl WorkspaceLog {
         debt
     }
 
-    /// Appends an act, durably. `lock` is the path of the short lock beside the log.
+    /// Appends an act, durably. The log itself carries the short lock.
     ///
     /// # Errors
     ///
     /// When the log is damaged, in use, or the disk does not take it.
-    pub fn append(path: &Path, lock: &Path, new: NewAct) -> Result<Act, WorkspaceLogError> {
-        let _held = FileLock::acquire(lock, PATIENCE)?;
+    pub fn append(path: &Path, new: NewAct) -> Result<Act, WorkspaceLogError> {
+        let is_new = fs_err::symlink_metadata(path).is_err();
+        let _held = FileLock::acquire(path, PATIENCE)?;
         let log = Self::read(path)?;
-        let mut file = match Appender::open(path) {
-            Ok(file) => file,
-            Err(error) if error.system_kind() == Some(std::io::ErrorKind::NotFound) => {
-                let file = Appender::create_new(path, PRIVATE_FILE)?;
-                if let Some(parent) = path.parent() {
-                    sync_directory(parent)?;
-                }
-                file
-            }
-            Err(error) => return Err(error.into()),
-        };
+        let mut file = Appender::open(path)?;
+        if is_new && let Some(parent) = path.parent() {
+            sync_directory(parent)?;
+        }
         if file.len() > log.good_bytes {
             file.truncate(log.good_bytes)?;
         }
@@ -212,11 +206,8 @@ mod tests {
     #[test]
     fn acts_are_chained_and_an_acknowledgement_clears_the_debt() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, lock) = (
-            directory.path().join("workspace.jsonl"),
-            directory.path().join("lock"),
-        );
-        let append = |act| WorkspaceLog::append(&path, &lock, act).unwrap();
+        let path = directory.path().join("workspace.jsonl");
+        let append = |act| WorkspaceLog::append(&path, act).unwrap();
         append(ended("a", 2));
         append(ended("b", 3));
         assert_eq!(WorkspaceLog::read(&path).unwrap().debt().iterations(), 5);
@@ -233,16 +224,13 @@ mod tests {
     #[test]
     fn a_torn_tail_is_cut_by_the_next_append_and_a_changed_line_is_damage() {
         let directory = tempfile::tempdir().unwrap();
-        let (path, lock) = (
-            directory.path().join("workspace.jsonl"),
-            directory.path().join("lock"),
-        );
-        WorkspaceLog::append(&path, &lock, ended("a", 2)).unwrap();
+        let path = directory.path().join("workspace.jsonl");
+        WorkspaceLog::append(&path, ended("a", 2)).unwrap();
         let good = fs_err::read(&path).unwrap();
         let mut torn = good.clone();
         torn.extend_from_slice(b"{\"ts\":1");
         fs_err::write(&path, &torn).unwrap();
-        WorkspaceLog::append(&path, &lock, ended("a", 1)).unwrap();
+        WorkspaceLog::append(&path, ended("a", 1)).unwrap();
         assert_eq!(WorkspaceLog::read(&path).unwrap().debt().iterations(), 3);
         let text = fs_err::read_to_string(&path).unwrap().replacen(
             "\"iterations\":2",

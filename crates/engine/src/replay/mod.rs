@@ -177,6 +177,11 @@ pub fn replay(config: &ReplayConfig<'_>) -> Result<Replay, Failure> {
         replay.cause = Some("candidate_drift");
         "the workspace no longer holds the content that the verdict was given on; nothing was run"
             .clone_into(&mut replay.why);
+        if subject.kept.is_some() {
+            replay
+                .why
+                .push_str("; --in-copy repeats it on the content that was kept");
+        }
         return Ok(replay);
     }
     let redactor = redactor(config.environment)?;

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use loopexec_core::{digest::Digest, state::RunState};
+use loopexec_core::state::RunState;
 use tempfile::TempDir;
 
 use super::{ReplayConfig, subject::Subject};
@@ -54,8 +54,8 @@ impl Place {
             _held: Some(held),
             _copy: None,
         };
-        if let (Some(state), Some(candidate)) = (state, subject.candidate) {
-            place.compare(config, subject, state, candidate)?;
+        if let (Some(state), Some(_)) = (state, subject.candidate) {
+            place.compare(config, subject, state)?;
         }
         Ok(place)
     }
@@ -66,7 +66,6 @@ impl Place {
         config: &ReplayConfig<'_>,
         subject: &Subject,
         state: &RunState,
-        candidate: Digest,
     ) -> Result<(), Failure> {
         let surroundings = Surroundings {
             layout: config.layout,
@@ -74,7 +73,7 @@ impl Place {
             excludes_file: config.excludes_file.clone(),
         };
         let now = present(state, &surroundings)?;
-        if now.digest() == candidate.to_string() {
+        if subject.stands_for(&now.digest()) {
             self.content = "as_recorded";
             return Ok(());
         }
@@ -124,9 +123,7 @@ impl Place {
         let saved = store
             .describe(git, commit)
             .map_err(|error| not_kept(&chain(&error)))?;
-        if let Some(candidate) = subject.candidate
-            && saved.manifest_sha256 != candidate.to_string()
-        {
+        if subject.candidate.is_some() && !subject.stands_for(&saved.manifest_sha256) {
             return Err(Failure::unverified(
                 "candidate_drift",
                 "the kept content is not the one that the verdict was given on",

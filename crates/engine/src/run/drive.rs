@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use loopexec_core::{
     decide::{Step, decide},
     digest::set_digest,
-    event::{CommandMark, Event, GuardStage, GuardStatus, Guards, IdSet, IterationStart, Progress},
+    event::{
+        CommandMark, Event, GuardStage, GuardStatus, Guards, IdSet, IterationStart, Outcome,
+        Progress,
+    },
     guard,
     halt::FailureCause,
     state::Stage,
@@ -14,6 +17,9 @@ use loopexec_os::durable::SyncMode;
 
 use super::{Extent, RunConfig, Watcher, command, finish, session::Session};
 use crate::failure::Failure;
+
+/// What is said when check and collector contradict each other.
+const NOTHING_LISTED: &str = "the check was red while --failures-cmd listed nothing: a second empty list is called an oscillation";
 
 /// Drives a run to its end, or through one iteration.
 pub(super) fn drive(
@@ -98,6 +104,7 @@ fn guards(session: &mut Session, stage: GuardStage) -> Result<(), Failure> {
 /// Records the failing set as a difference from the last known one.
 fn progress(session: &mut Session) -> Result<(), Failure> {
     let now = session.failing.take().unwrap_or_default();
+    note_contradiction(session, &now)?;
     let last: BTreeSet<String> = session.state()?.failing.clone().unwrap_or_default();
     let first = session.state()?.failing.is_none();
     let added: Vec<String> = now.difference(&last).cloned().collect();
@@ -111,4 +118,19 @@ fn progress(session: &mut Session) -> Result<(), Failure> {
         }),
         false,
     )
+}
+
+/// Says once that a red check without a listed failure gives the progress rules nothing to go by.
+fn note_contradiction(session: &mut Session, failing: &BTreeSet<String>) -> Result<(), Failure> {
+    let red = session
+        .state()?
+        .attempt
+        .check
+        .as_ref()
+        .is_some_and(|check| check.outcome == Outcome::Reject);
+    let said = session.notes.iter().any(|note| note == NOTHING_LISTED);
+    if red && failing.is_empty() && !said {
+        session.notes.push(NOTHING_LISTED.to_owned());
+    }
+    Ok(())
 }

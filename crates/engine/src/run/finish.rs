@@ -67,6 +67,10 @@ pub(super) fn halt(session: &mut Session) -> Result<(), Failure> {
     )?;
     session.write_state(SyncMode::Full)?;
     settle(&session.layout, session.state()?)?;
+    // It was for the work command, which has ended.
+    let directory = session.layout.run_directory(&session.state()?.run_id);
+    let _ = fs_err::remove_file(directory.join("feedback.json"));
+    let _ = fs_err::remove_dir(directory.join("report"));
     let _ = session.pulse.beat(iteration, None, true);
     Ok(())
 }
@@ -111,7 +115,7 @@ pub(crate) fn settle(layout: &Layout, state: &RunState) -> Result<(), Failure> {
         .as_ref()
         .map(|halt| halt.halt_reason.name().to_owned());
     act.fields.policy_hash = Some(state.run.policy_hash);
-    WorkspaceLog::append(&path, &layout.file("workspace.lock"), act).map_err(failed)?;
+    WorkspaceLog::append(&path, act).map_err(failed)?;
     Ok(())
 }
 

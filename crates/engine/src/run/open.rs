@@ -28,17 +28,7 @@ use crate::{
 
 /// Opens a new run.
 pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Session, Failure> {
-    if !valid_run_id(&config.run_id) {
-        return Err(Failure::workspace(format!(
-            "{:?} cannot name a run: use 1 to 64 letters, digits, '.', '_', '-', beginning with a letter or digit",
-            config.run_id
-        ))
-        .because("run_id_invalid"));
-    }
-    config
-        .policy
-        .validate()
-        .map_err(|error| Failure::invariant(error.to_string()).because("limit_invalid"))?;
+    refuse_impossible(config)?;
     let layout = Layout::new(&config.workdir, config.state_home.as_deref());
     let outside = store::prepare_outside(&layout).is_some();
     let lock = store::lock(&layout, &config.run_id)?;
@@ -109,6 +99,21 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
     record_t0(&mut session, kept)?;
     watcher.opened(session.state()?);
     Ok(session)
+}
+
+/// Refuses what no run can have: a name that is none, a limit that can never be right.
+fn refuse_impossible(config: &RunConfig) -> Result<(), Failure> {
+    if !valid_run_id(&config.run_id) {
+        return Err(Failure::workspace(format!(
+            "{:?} cannot name a run: use 1 to 64 letters, digits, '.', '_', '-', beginning with a letter or digit",
+            config.run_id
+        ))
+        .because("run_id_invalid"));
+    }
+    config
+        .policy
+        .validate()
+        .map_err(|error| Failure::invariant(error.to_string()).because("limit_invalid"))
 }
 
 fn create_receipt(layout: &Layout, config: &RunConfig, outside: bool) -> Result<Receipt, Failure> {

@@ -182,6 +182,7 @@ pub(super) fn archive(layout: &Layout, run_id: &str) -> Result<Option<PathBuf>, 
         "feedback.json",
         "rules.json",
         "t0.json",
+        "acknowledged.manifest",
         "t0.manifest",
         "final.manifest",
     ]

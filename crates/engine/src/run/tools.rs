@@ -30,10 +30,12 @@ pub fn resolve(
         .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, value)| {
             value
         });
-    let mut names: Vec<&str> = Vec::new();
-    for part in command.split(['|', ';', '&', '(', ')', '\n']) {
-        let mut words = part.split_whitespace();
-        if let Some(word) = words.find(|word| !assignment(word) && !keyword(word))
+    let mut names: Vec<String> = Vec::new();
+    for words in simple_commands(command) {
+        let program = words
+            .into_iter()
+            .find(|word| !assignment(word) && !keyword(word));
+        if let Some(word) = program
             && !names.contains(&word)
             && names.len() < TOOLS_MAX
         {
@@ -42,8 +44,40 @@ pub fn resolve(
     }
     names
         .into_iter()
-        .map(|name| pin(name, workdir, path))
+        .map(|name| pin(&name, workdir, path))
         .collect()
+}
+
+/// The words of each simple command, as far as they can be told without a shell: quoted text is part of its word, and
+/// what a substitution would run is not looked into.
+fn simple_commands(command: &str) -> Vec<Vec<String>> {
+    let mut commands = vec![Vec::new()];
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    for character in command.chars() {
+        match (quote, character) {
+            (Some(open), close) if open == close => quote = None,
+            (Some(_), other) => word.get_or_insert_default().push(other),
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, '|' | ';' | '&' | '(' | ')' | '\n') => {
+                end_word(&mut commands, &mut word);
+                commands.push(Vec::new());
+            }
+            (None, space) if space.is_whitespace() => end_word(&mut commands, &mut word),
+            (None, other) => word.get_or_insert_default().push(other),
+        }
+    }
+    end_word(&mut commands, &mut word);
+    commands
+}
+
+fn end_word(commands: &mut [Vec<String>], word: &mut Option<String>) {
+    if let (Some(last), Some(word)) = (commands.last_mut(), word.take()) {
+        last.push(word);
+    }
 }
 
 /// `NAME=value` before a command.
@@ -115,5 +149,16 @@ mod tests {
         assert_eq!(names, ["sh", "no-such-tool", "cat"]);
         assert!(tools[0].path.is_some() && tools[0].sha256.is_some());
         assert!(tools[1].path.is_none() && tools[1].sha256.is_none());
+    }
+
+    #[test]
+    fn quoted_text_is_part_of_its_word() {
+        let tools = resolve(
+            "test \"$(wc -l < n)\" -ge 3 && 'sh' -c 'a; b'",
+            Path::new("/"),
+            &[],
+        );
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["test", "sh"]);
     }
 }

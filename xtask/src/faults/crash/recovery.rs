@@ -94,7 +94,7 @@ fn answered(place: &Place) -> Vec<String> {
                     found.cause()
                 ));
             }
-            if !found.state.is_some_and(|state| state.halt.is_some()) {
+            if found.state.is_none_or(|state| state.halt.is_none()) {
                 wrong.push("answered, and the halt is lost".to_owned());
             }
         }

@@ -119,6 +119,10 @@ fn answer(end: RunEnd, warnings: Vec<String>, code: Option<u8>) -> Answer {
         .map(|cause| cause.name().to_owned());
     envelope.check_exit = state.last_check.as_ref().and_then(|check| check.exit_code);
     envelope.receipt = Envelope::path(&end.receipt);
+    if halt.is_some() {
+        envelope.verdict = Some(explanation.advice.name().to_owned());
+        envelope.why = Some(explanation.why.clone());
+    }
     envelope.archived = end.archived.as_deref().and_then(Envelope::path);
     envelope.workspace = Some(end.workspace.clone());
     envelope.warnings = warnings;
