@@ -164,7 +164,7 @@ pub(crate) fn run(words: &[String]) -> TaskResult {
     ));
     let mut missed = Vec::new();
     for (name, needs, bench) in BENCHES {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
+        if !names.is_empty() && !names.iter().any(|wanted| wanted.as_str() == *name) {
             continue;
         }
         if let Some(tool) = needs.filter(|tool| support::which(tool).is_none()) {

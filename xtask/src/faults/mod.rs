@@ -10,8 +10,11 @@ use crate::{
 };
 
 mod crash;
+mod disk;
 mod invariant;
 mod points;
+mod processes;
+mod race;
 mod scenario;
 mod short;
 mod tamper;
@@ -104,6 +107,24 @@ const FAULTS: &[(&str, &str, &[&str], Fault)] = &[
         "F5 every state of the disk a crash may leave",
         &["strace"],
         crash::run,
+    ),
+    (
+        "disk",
+        "F8 a full, read-only, foreign or strange store",
+        &["mount", "setpriv"],
+        disk::run,
+    ),
+    (
+        "race",
+        "F10 sixteen governors for one workspace",
+        &[],
+        race::run,
+    ),
+    (
+        "processes",
+        "output, descendants, daemons, killed guardians",
+        &["setsid"],
+        processes::run,
     ),
 ];
 
