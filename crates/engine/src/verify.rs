@@ -399,12 +399,18 @@ fn snapshot_item(parts: &Parts, log: &ReadLog) -> Item {
 /// Whether every field that a snapshot has is that of the derived one: a later version may have more, an earlier one fewer.
 fn is_view_of(bytes: &[u8], derived: &StateView) -> bool {
     let found = serde_json::from_slice::<serde_json::Value>(bytes);
-    let (Ok(serde_json::Value::Object(found)), Ok(derived)) = (found, serde_json::to_value(derived)) else {
+    let (Ok(serde_json::Value::Object(found)), Ok(derived)) =
+        (found, serde_json::to_value(derived))
+    else {
         return false;
     };
     let known = |name: &str| found.contains_key(name);
-    ["run_id", "records", "head", "phase"].into_iter().all(known)
-        && found.iter().all(|(name, value)| derived.get(name) == Some(value))
+    ["run_id", "records", "head", "phase"]
+        .into_iter()
+        .all(known)
+        && found
+            .iter()
+            .all(|(name, value)| derived.get(name) == Some(value))
 }
 
 /// Whether the head that a snapshot names is the digest of that line of the receipt.

@@ -166,11 +166,7 @@ impl Content {
     }
 
     /// Looks at the content at the end, and keeps it when it is a green that differs from t0.
-    pub(super) fn end(
-        &mut self,
-        green: bool,
-        t0: Option<&Snapshot>,
-    ) -> Result<End, ContentError> {
+    pub(super) fn end(&mut self, green: bool, t0: Option<&Snapshot>) -> Result<End, ContentError> {
         let whole = self.workspace.scan()?;
         let now = self.digest(&whole);
         if !green {
