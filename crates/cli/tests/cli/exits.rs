@@ -48,6 +48,7 @@ const CASES: &[Case] = &[
     case("exec timeout", "", &["run", "--command-timeout", "200ms", "--exec", "sleep 60", "--check", "true"], 40, EXECUTION, Some("command_timeout")),
     case("idle", "", &["run", "--idle-timeout", "300ms", "--exec", "sleep 60", "--check", "true"], 40, EXECUTION, Some("idle_timeout")),
     case("deadline", "", &["run", "--timeout", "300ms", "--exec", "sleep 60", "--check", "true"], 40, EXECUTION, Some("deadline_exceeded")),
+    case("cancelled", "", &["run", "--exec", "kill -TERM $(sed 's/.*\"pid\":\\([0-9]*\\).*/\\1/' .loopexec/lock); sleep 60", "--check", "true"], 40, EXECUTION, Some("cancelled")),
     case("check timeout", "", &["run", "--command-timeout", "200ms", "--check", "sleep 60"], 40, EXECUTION, Some("check_timeout")),
     case("check not startable", "", &["run", "--check", "no-such-runner --all", "--max-iterations", "6"], 40, EXECUTION, Some("check_not_runnable")),
     case("check killed", "", &["run", "--check", "kill -9 $$"], 40, EXECUTION, Some("check_signalled")),
