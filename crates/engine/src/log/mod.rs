@@ -2,6 +2,7 @@
 //!
 //! Must not decide anything: it turns records into durable lines and lines into a fold.
 
+mod ahead;
 mod anchor;
 mod read;
 mod receipt;

@@ -1,18 +1,23 @@
 //! Reads a receipt line by line and folds it; says exactly where and how it stops making sense.
 
 use std::{
-    io::{BufRead, BufReader, Read},
+    io::{BufRead, BufReader},
     path::{Path, PathBuf},
 };
 
 use loopexec_core::{
-    event::{LINE_BYTES_MAX, parse},
+    event::parse,
     replay::{Folder, ReplayError},
     state::{IllegalRecord, RunState},
 };
 
+use super::ahead::{Line, digest, lines, next_line};
+
 /// Read at a time: large enough that the system call does not count.
 const BUFFER_BYTES: usize = 1 << 20;
+
+/// From here on a second thread that reads ahead costs less than it saves.
+const LARGE_BYTES: u64 = 4 << 20;
 
 /// Why a receipt cannot be read at all.
 #[derive(Debug, thiserror::Error)]
@@ -105,7 +110,12 @@ pub fn read(path: &Path, each: &mut dyn FnMut(&[u8])) -> Result<ReadLog, ReadErr
     }
     let file = fs_err::File::open(path).map_err(|error| unreadable(error.to_string()))?;
     let reader = BufReader::with_capacity(BUFFER_BYTES, file);
-    read_lines(reader, each).map_err(|error| unreadable(error.to_string()))
+    let log = if metadata.len() < LARGE_BYTES {
+        read_lines(reader, each)
+    } else {
+        read_ahead(reader, each)
+    };
+    log.map_err(|error| unreadable(error.to_string()))
 }
 
 /// Reads and folds lines from anywhere; `each` as in [`read`].
@@ -117,78 +127,107 @@ pub fn read_lines<R: BufRead>(
     mut source: R,
     each: &mut dyn FnMut(&[u8]),
 ) -> std::io::Result<ReadLog> {
-    let mut folder = Folder::default();
-    let mut log = ReadLog {
-        chain: Chain::Present,
-        state: None,
-        good_bytes: 0,
-        total_bytes: 0,
-        flaw: None,
-    };
+    let mut reading = Reading::default();
     let mut line = Vec::new();
     loop {
-        let read = next_line(&mut source, &mut line)?;
-        if read == 0 {
-            break;
+        let length = next_line(&mut source, &mut line)?;
+        if length == 0 {
+            return Ok(reading.finish());
         }
-        log.total_bytes = log.total_bytes.saturating_add(read);
+        let digest = digest(&line);
+        reading.line(
+            &Line {
+                bytes: &line,
+                length,
+                digest,
+            },
+            each,
+        );
+    }
+}
+
+/// The same for a large source: lines are split and hashed by a second thread.
+fn read_ahead<R: BufRead + Send>(
+    source: R,
+    each: &mut dyn FnMut(&[u8]),
+) -> std::io::Result<ReadLog> {
+    let mut reading = Reading::default();
+    lines(source, |line| reading.line(&line, each))?;
+    Ok(reading.finish())
+}
+
+/// A log that is being read.
+struct Reading {
+    folder: Folder,
+    log: ReadLog,
+}
+
+impl Default for Reading {
+    fn default() -> Self {
+        Self {
+            folder: Folder::default(),
+            log: ReadLog {
+                chain: Chain::Present,
+                state: None,
+                good_bytes: 0,
+                total_bytes: 0,
+                flaw: None,
+            },
+        }
+    }
+}
+
+impl Reading {
+    fn line(&mut self, line: &Line<'_>, each: &mut dyn FnMut(&[u8])) {
+        let log = &mut self.log;
+        log.total_bytes = log.total_bytes.saturating_add(line.length);
         if let Some(flaw) = &mut log.flaw {
-            if forced_to_disk(&line) {
+            if forced_to_disk(line.bytes) {
                 flaw.kind = FlawKind::Damage;
             }
-            continue;
+            return;
         }
-        match fold(&mut folder, &line) {
+        match fold(&mut self.folder, line) {
             Ok(content) => {
                 log.good_bytes = log.total_bytes;
                 each(content);
             }
             Err((cause, why)) => {
-                if folder.state().is_none() && unchained(&line) {
+                let folded = self.folder.state();
+                if folded.is_none() && unchained(line.bytes) {
                     log.chain = Chain::Absent;
                 }
                 log.flaw = Some(Flaw {
                     kind: FlawKind::Torn,
                     offset: log.good_bytes,
-                    line: folder
-                        .state()
-                        .map_or(1, |state| state.records.saturating_add(1)),
+                    line: folded.map_or(1, |state| state.records.saturating_add(1)),
                     why,
                     cause,
                 });
             }
         }
     }
-    log.state = folder.into_state();
-    if log.state.is_none()
-        && let Some(flaw) = &mut log.flaw
-    {
-        flaw.kind = FlawKind::Damage;
+
+    fn finish(self) -> ReadLog {
+        let mut log = self.log;
+        log.state = self.folder.into_state();
+        if log.state.is_none()
+            && let Some(flaw) = &mut log.flaw
+        {
+            flaw.kind = FlawKind::Damage;
+        }
+        log
     }
-    Ok(log)
 }
 
-/// One line with its newline, at most as long as a record can be; the rest of a longer one is read and dropped.
-fn next_line<R: BufRead>(source: &mut R, line: &mut Vec<u8>) -> std::io::Result<u64> {
-    line.clear();
-    let limit = u64::try_from(LINE_BYTES_MAX)
-        .unwrap_or(u64::MAX)
-        .saturating_add(2);
-    let mut read = Read::take(&mut *source, limit).read_until(b'\n', line)?;
-    if line.len() > LINE_BYTES_MAX && line.last() != Some(&b'\n') {
-        read = read.saturating_add(source.skip_until(b'\n')?);
-    }
-    Ok(u64::try_from(read).unwrap_or(u64::MAX))
-}
-
-fn fold<'a>(folder: &mut Folder, line: &'a [u8]) -> Result<&'a [u8], (&'static str, String)> {
-    let Some(content) = line.strip_suffix(b"\n") else {
+fn fold<'a>(folder: &mut Folder, line: &Line<'a>) -> Result<&'a [u8], (&'static str, String)> {
+    let Some(content) = line.bytes.strip_suffix(b"\n") else {
         return Err((
             "truncated",
             "the last line does not end with a newline".to_owned(),
         ));
     };
-    match folder.line(content) {
+    match folder.hashed(content, line.digest) {
         Ok(()) => Ok(content),
         Err(error) => Err((cause(&error), crate::failure::chain(&error))),
     }
