@@ -39,7 +39,7 @@ pub(super) fn replay(
         .map(allowed_signers)
         .transpose()?;
     if let Some(file) = &arguments.from {
-        return from(file, signers.as_ref(), arguments, invocation);
+        return from(global, file, signers.as_ref(), arguments, invocation);
     }
     let layout = invocation.layout(global.workdir.as_deref())?;
     let found = repeat(&ReplayConfig {
@@ -74,6 +74,7 @@ pub(super) fn replay(
 
 /// Replays a receipt or an export from elsewhere.
 fn from(
+    global: &Global,
     file: &Path,
     signers: Option<&AllowedSigners>,
     arguments: &Arguments,
@@ -92,26 +93,26 @@ fn from(
         signals: &invocation.signals,
     };
     let foreign = admit(&config)?;
+    if !global.json {
+        crate::ui::say(&format!(
+            "runs in a copy: `{}` (signature: {})",
+            foreign.command, foreign.signer
+        ));
+    }
     let found = foreign.replay(&config)?;
     let summary = if arguments.attest && found.answer == Outcome::Verified {
-        let path = file.with_file_name(format!("run-{}.svr.json", found.run_id));
-        summary(
-            &found,
-            &foreign.receipt,
-            &foreign.state,
-            foreign.signed,
-            &path,
-            arguments,
-            invocation,
-        )?;
-        Some(path)
+        let file = file.with_file_name(format!("run-{}.svr.json", found.run_id));
+        let held = Held {
+            replay: &found,
+            receipt: &foreign.receipt,
+            state: &foreign.state,
+            signed: foreign.signed,
+        };
+        Some(sign(&held, file, arguments, invocation)?)
     } else {
         None
     };
-    let line = format!("signer: {}\n", foreign.signer);
-    let mut answer = answer(found, summary);
-    answer.text.push_str(&line);
-    Ok(answer)
+    Ok(answer(found, summary))
 }
 
 /// Signs what held of a recorded run; gives the file.
@@ -147,43 +148,44 @@ fn attested(
             .items
             .iter()
             .any(|item| item.name == "signature" && item.status == Status::Pass);
-    let file = layout.summary(&found.run_id);
-    summary(
-        found,
-        &found.receipt,
+    let held = Held {
+        replay: found,
+        receipt: &found.receipt,
         state,
         signed,
-        &file,
-        arguments,
-        invocation,
-    )?;
-    Ok(file)
+    };
+    sign(&held, layout.summary(&found.run_id), arguments, invocation)
 }
 
-/// Signs what held, with the verifier's own key.
-fn summary(
-    found: &Replay,
-    receipt: &Path,
-    state: &RunState,
+/// What held, for the summary.
+struct Held<'a> {
+    replay: &'a Replay,
+    receipt: &'a Path,
+    state: &'a RunState,
     signed: bool,
-    file: &Path,
+}
+
+/// Signs what held, with the verifier's own key; gives the file.
+fn sign(
+    held: &Held<'_>,
+    file: PathBuf,
     arguments: &Arguments,
     invocation: &Invocation,
-) -> Result<(), CliError> {
+) -> Result<PathBuf, CliError> {
     summarise(&Summary {
-        replay: found,
-        receipt,
-        state,
-        signed,
+        replay: held.replay,
+        receipt: held.receipt,
+        state: held.state,
+        signed: held.signed,
         key: &super::attest::key_source(arguments.key_file.as_deref(), invocation)?,
         verifier: format!(
             "https://loopexec.dev/loopexec/v{}",
             crate::identity::VERSION
         ),
         time_created: timestamp(clock::wall_millis()),
-        file,
+        file: &file,
     })?;
-    Ok(())
+    Ok(file)
 }
 
 /// A wall time in RFC 3339 form, UTC, to the second.
@@ -241,6 +243,9 @@ pub(super) fn human(found: &Replay) -> String {
     if let Some(level) = found.level {
         let weaker = if found.weaker { " (weaker)" } else { "" };
         let _ = writeln!(text, "level: {}{weaker}", level.name());
+    }
+    if let Some(signer) = &found.signer {
+        let _ = writeln!(text, "signer: {signer}");
     }
     for drift in &found.drift {
         let _ = writeln!(

@@ -10,6 +10,7 @@ mod loops;
 mod output;
 mod proving;
 mod schemas;
+mod snapshots;
 mod undo;
 
 use loopexec_testkit::env::TestEnv;

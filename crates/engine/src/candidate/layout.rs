@@ -4,8 +4,9 @@
 //! one file, so that their number does not show in the number of files. This module must not know what they name.
 
 use super::object::{ObjectFormat, ObjectId};
+use fs_err::os::unix::fs::OpenOptionsExt as _;
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
@@ -95,7 +96,9 @@ pub(super) fn write_references(
 /// Replaces a file as a whole, by rename, without flushing.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    fs_err::write(&temporary, bytes)?;
+    let mut options = fs_err::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.open(&temporary)?.write_all(bytes)?;
     fs_err::rename(&temporary, path)
 }
 

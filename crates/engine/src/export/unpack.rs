@@ -108,7 +108,8 @@ pub fn unpack(file: &Path, temporary: &Path) -> Result<Unpacked, Failure> {
         Failure::workspace(format!("cannot read the export: {error}")).because("file_unreadable")
     })?;
     let mut archive = tar::Archive::new(std::io::BufReader::new(source).take(BYTES_MAX));
-    let mut entries = archive.entries().map_err(system)?;
+    // Raw: the extensions of the format for long names would be read into memory, whatever length they claim.
+    let mut entries = archive.entries().map_err(system)?.raw(true);
     let first = entries
         .next()
         .ok_or_else(|| refused("it is empty".to_owned()))?
@@ -244,6 +245,15 @@ mod tests {
         let cause = |file: &Path| unpack(file, directory.path()).unwrap_err().cause;
         assert_eq!(cause(&file), Some("export_damaged"));
         fs_err::write(&file, &good[..at]).unwrap();
+        assert_eq!(cause(&file), Some("export_damaged"));
+        let mut long = good.clone();
+        // The type of the second header: a name of the length that it claims would follow.
+        let second = good
+            .windows(11)
+            .rposition(|window| window == b"run-a.jsonl")
+            .unwrap();
+        long[second + 156] = b'L';
+        fs_err::write(&file, &long).unwrap();
         assert_eq!(cause(&file), Some("export_damaged"));
         let (_kept, file) = archive_of(&[], "..");
         assert_eq!(cause(&file), Some("export_damaged"));

@@ -176,6 +176,7 @@ impl Foreign {
         let redactor = redactor(&start)?;
         let prepared = for_check(&redactor, &start);
         let mut replay = Replay::begun(&subject, self.file.clone(), &place);
+        replay.signer = Some(self.signer.clone());
         Repetition {
             subject: &subject,
             place: &place,

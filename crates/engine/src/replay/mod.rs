@@ -90,6 +90,9 @@ pub struct Replay {
     pub cause: Option<&'static str>,
     /// The command that was run.
     pub check: String,
+    /// Who signed a receipt from elsewhere, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
     /// `workspace` or `copy`.
     pub place: &'static str,
     /// How the content stands: `as_recorded`, `changed`, or `not_recorded`.
@@ -225,6 +228,7 @@ impl Replay {
             weaker: false,
             cause: None,
             check: subject.command.clone(),
+            signer: None,
             place: place.name(),
             content: place.content(),
             recorded_exit: subject.exit.code,

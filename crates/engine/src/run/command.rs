@@ -75,9 +75,7 @@ pub(super) fn run(
             session.members = Some(collected.ok_or_else(|| why_not(&end)));
         }
     }
-    session.report(inspection)?;
-    watcher.folded(session.state()?);
-    Ok(())
+    session.report(inspection)
 }
 
 /// What the command of a phase sees.

@@ -166,15 +166,10 @@ impl Content {
     }
 
     /// Looks at the content at the end, and keeps it when it is a green that differs from t0.
-    pub(super) fn end(
-        &mut self,
-        green: bool,
-        judged: Option<Digest>,
-        t0: Option<&Snapshot>,
-    ) -> Result<End, ContentError> {
+    pub(super) fn end(&mut self, green: bool, t0: Option<&Snapshot>) -> Result<End, ContentError> {
         let whole = self.workspace.scan()?;
         let now = self.digest(&whole);
-        if !green || judged != Some(now) {
+        if !green {
             return Ok(End {
                 digest: Some(now),
                 snapshot: None,

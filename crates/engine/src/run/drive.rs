@@ -29,6 +29,7 @@ pub(super) fn drive(
 ) -> Result<(), Failure> {
     loop {
         heed_signals(session)?;
+        watcher.folded(session.state()?);
         match decide(session.state()?) {
             Step::Run(phase) => command::run(session, phase, watcher)?,
             Step::Guard(stage) => guards(session, stage)?,
@@ -38,7 +39,6 @@ pub(super) fn drive(
                 let in_loop = session.state()?.stage == Stage::Open;
                 session.record(Event::Verdict(verdict), false)?;
                 session.write_state(SyncMode::None)?;
-                watcher.folded(session.state()?);
                 if in_loop && config.extent == Extent::OneIteration {
                     return finish::pause(session);
                 }

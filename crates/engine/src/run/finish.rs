@@ -33,8 +33,7 @@ pub(super) fn halt(session: &mut Session) -> Result<(), Failure> {
     let t0 = state.t0.clone();
     let iteration = state.iteration;
     if let Some(content) = session.content.as_mut() {
-        let judged = session.digest;
-        match content.end(green, judged, t0.as_ref()) {
+        match content.end(green, t0.as_ref()) {
             Ok(end) => {
                 session.digest = end.digest.or(session.digest);
                 if let Some(snapshot) = end.snapshot {

@@ -70,7 +70,12 @@ pub(super) fn describe(config: &RunConfig) -> Answer {
     let _ = writeln!(text, "worst-case time: {worst}");
     let _ = writeln!(text, "worst-case money: not metered");
     let _ = writeln!(text, "guards on: {}", plan.guards_on.join(", "));
-    let _ = writeln!(text, "guards off: {}", plan.guards_off.join(", "));
+    let off = if plan.guards_off.is_empty() {
+        "none of this version".to_owned()
+    } else {
+        plan.guards_off.join(", ")
+    };
+    let _ = writeln!(text, "guards off: {off}");
     let mut envelope = Envelope::new("ok");
     envelope.run_id = Some(config.run_id.clone());
     envelope.block.plan = Some(plan);
