@@ -53,6 +53,8 @@ pub fn guardian_main() -> ! {
 struct Running {
     main: Pid,
     tally: Tally,
+    /// The command's output streams, kept open until its report: the governor then wakes once for the end of both and for the report.
+    outputs: [OwnedFd; 2],
     /// Whether everything was told to end; the tree then has its grace even when the command itself is gone.
     terminating: bool,
 }
@@ -163,11 +165,14 @@ impl Server {
             .collect();
         let streams = <[OwnedFd; STREAMS]>::try_from(streams)
             .map_err(|_| io::Error::other("a command came without its streams"))?;
+        let [_, stdout, stderr] = &streams;
+        let outputs = [stdout.try_clone()?, stderr.try_clone()?];
         match spawn::spawn(request, streams) {
             Ok(main) => {
                 self.running = Some(Running {
                     main,
                     tally: Tally::default(),
+                    outputs,
                     terminating: false,
                 });
                 Ok(())
@@ -223,7 +228,10 @@ impl Server {
     /// Ends what is left of the command and reports. Without a running command there is nothing to say.
     fn finish(&mut self) -> io::Result<()> {
         let Some(Running {
-            main, mut tally, ..
+            main,
+            mut tally,
+            outputs,
+            ..
         }) = self.running.take()
         else {
             return Ok(());
@@ -244,6 +252,7 @@ impl Server {
             reports.push(Report::Exited { status });
         }
         reports.push(Report::Swept(tally.into_swept(names, unkillable)));
+        drop(outputs);
         self.report(&reports)
     }
 
