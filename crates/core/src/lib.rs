@@ -9,6 +9,7 @@ pub mod decide;
 pub mod digest;
 pub mod event;
 pub mod explain;
+pub mod fuzz;
 pub mod guard;
 pub mod halt;
 pub mod judge;

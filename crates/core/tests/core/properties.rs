@@ -129,3 +129,26 @@ proptest! {
         let _ = fold(&bytes);
     }
 }
+
+/// A golden log with a few bytes changed: closer to a real log than random bytes ever come.
+fn changed_log() -> impl Strategy<Value = Vec<u8>> {
+    let logs: Vec<Vec<u8>> = fs_err::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/golden"))
+        .unwrap()
+        .map(|entry| fs_err::read(entry.unwrap().path()).unwrap())
+        .collect();
+    let changes = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4);
+    (prop::sample::select(logs), changes).prop_map(|(mut log, changes)| {
+        for (index, byte) in changes {
+            let at = index.index(log.len());
+            log[at] = byte;
+        }
+        log
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_read_as_a_log_break_what_a_log_promises(log in changed_log()) {
+        loopexec_core::fuzz::fuzz_receipt(&log);
+    }
+}
