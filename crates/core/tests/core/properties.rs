@@ -140,7 +140,7 @@ fn changed_log() -> impl Strategy<Value = Vec<u8>> {
     (prop::sample::select(logs), changes).prop_map(|(mut log, changes)| {
         for (index, byte) in changes {
             let at = index.index(log.len());
-            log[at] = byte;
+            log.splice(at..=at, [byte]);
         }
         log
     })
