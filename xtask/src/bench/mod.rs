@@ -93,6 +93,16 @@ impl Figure {
         self
     }
 
+    /// A goal that fails the task when missed, except in the short form: it is a ratio of wall times, and the gate runs
+    /// beside other work.
+    fn gated_in_full(self, at_most: f64, context: &Context) -> Self {
+        if context.short {
+            self.reported(at_most)
+        } else {
+            self.gated(at_most)
+        }
+    }
+
     /// A goal that is reported.
     fn reported(mut self, at_most: f64) -> Self {
         self.goal = Some(Goal {

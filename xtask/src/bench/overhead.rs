@@ -47,7 +47,7 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
             "x",
             super::ratios(&ours, &shell),
         )
-        .gated(1.15),
+        .gated_in_full(1.15, context),
         Figure::new("overhead: loopexec on disk, 200 iterations", "ms", durable),
         Figure::new("overhead: one fdatasync of that disk", "ms", price),
         Figure::new(
@@ -55,8 +55,9 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
             "x",
             in_syncs,
         )
-        .gated(2.0),
-        Figure::new("files left by 200 iterations", "files", vec![files]).gated(12.0),
+        .gated_in_full(2.0, context),
+        Figure::new("files left by 200 iterations", "files", vec![files])
+            .gated_in_full(12.0, context),
     ])
 }
 

@@ -1,6 +1,6 @@
 //! Start-up: `version --json` against `/bin/true`, alternately.
 
-use super::{Context, Figure, ROUNDS, elapsed, millis};
+use super::{Context, Figure, ROUNDS, millis};
 use crate::support;
 
 /// Starts a round, so that one start's noise does not count.
@@ -27,11 +27,9 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
         .map(|theirs| 2.0 * theirs + ALLOWANCE_MS)
         .collect();
     let share = super::ratios(&ours, &allowed);
-    let (overhead, ()) = elapsed(|| Ok(()))?;
     Ok(vec![
         Figure::new("start-up: version --json", "ms", ours),
         Figure::new("start-up: /bin/true", "ms", theirs),
         Figure::new("start-up: share of (2 x /bin/true + 1 ms)", "x", share).gated(1.0),
-        Figure::new("the clock itself", "ms", vec![overhead]),
     ])
 }
