@@ -39,7 +39,9 @@ pub(super) fn create(
         for directory in ["objects/pack", "objects/info", "refs", "info"] {
             make_private(&git_dir.join(directory))?;
         }
-        fs_err::write(git_dir.join("config"), config(format))?;
+        if let Some(config) = config(format) {
+            fs_err::write(git_dir.join("config"), config)?;
+        }
         fs_err::write(git_dir.join("info/attributes"), ATTRIBUTES)?;
     }
     if let Some(objects) = alternates {
@@ -109,15 +111,14 @@ pub(super) fn flush<'a>(paths: impl IntoIterator<Item = &'a Path>) -> io::Result
         .try_for_each(|path| fs_err::File::open(path)?.sync_all())
 }
 
-fn config(format: ObjectFormat) -> String {
-    let (version, extension) = match format {
-        ObjectFormat::Sha1 => (0, ""),
-        ObjectFormat::Sha256 => (1, "[extensions]\n\tobjectFormat = sha256\n"),
-    };
-    format!(
-        "[core]\n\trepositoryFormatVersion = {version}\n\tbare = true\n\tcompression = 0\n\tlogAllRefUpdates = false\n\
-         \thooksPath = /dev/null\n\tfsmonitor = false\n{extension}[gc]\n\tauto = 0\n[maintenance]\n\tauto = false\n"
-    )
+/// A repository with SHA-1 names needs no settings: git takes a directory with HEAD, objects and refs for a bare one.
+fn config(format: ObjectFormat) -> Option<&'static str> {
+    match format {
+        ObjectFormat::Sha1 => None,
+        ObjectFormat::Sha256 => Some(
+            "[core]\n\trepositoryFormatVersion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n",
+        ),
+    }
 }
 
 /// One path a line; git reads a quoted one where it begins with a quotation mark.

@@ -1,4 +1,4 @@
-//! Keeps contents of a workspace: a manifest beside, and everything as objects in a git directory of the governor's own.
+//! Keeps contents of a workspace, each with its manifest, as objects in a git directory of the governor's own.
 //!
 //! Each content is a commit whose tree holds `worktree` (what git can hold), `manifest` (all of it, exactly) and, at the
 //! beginning of a run, the index. What is new goes into one pack; what is kept already, or lies in the repository of the person
@@ -342,21 +342,18 @@ impl Store {
             path: scanner.root().display(&path),
         })?;
         let encoded = manifest.encode();
-        let extras = std::iter::once(Extra::Blob("manifest", encoded.clone())).chain(extras);
+        let manifest_sha256 = super::manifest::hex(&Sha256::digest(&encoded));
+        let extras = std::iter::once(Extra::Blob("manifest", encoded)).chain(extras);
         let (tree, mut objects) = (built.top, built.objects);
         let commit = compose(format, tree, extras, &mut objects);
-        let manifest_sha256 = super::manifest::hex(&Sha256::digest(&encoded));
-        let sidecar = self.directory.join(format!("{label}.manifest"));
         let reference = format!("{REFERENCE_PREFIX}{label}");
-        let is_kept = self.references.get(&reference) == Some(&commit) && sidecar.is_file();
+        let is_kept = self.references.get(&reference) == Some(&commit);
         if !is_kept {
             self.write_pack(scanner, manifest, objects)?;
-            let written = layout::replace(&sidecar, &encoded);
-            written.map_err(|source| self.error("write the manifest", source))?;
             self.references.insert(reference, commit);
             let written = layout::write_references(&self.git_dir, &self.references);
             written.map_err(|source| self.error("write the references", source))?;
-            self.unflushed.push(sidecar);
+            self.unflushed.push(self.git_dir.join("packed-refs"));
         }
         if durability == Durability::Synced {
             self.flush()?;

@@ -183,8 +183,6 @@ pub(super) fn archive(layout: &Layout, run_id: &str) -> Result<Option<PathBuf>, 
         "rules.json",
         "t0.json",
         "acknowledged.manifest",
-        "t0.manifest",
-        "final.manifest",
     ]
     .map(|name| run.join(name));
     for path in parts.into_iter().chain(inner).chain([receipt]) {

@@ -108,11 +108,11 @@ fn answered(place: &Place) -> Vec<String> {
     wrong
 }
 
-/// Whether the person's own content, saved before the first work, is still there: its list and the pack.
+/// Whether the person's own content, saved before the first work, is still there: its reference and the pack.
 fn saved_content(place: &Place) -> bool {
     let run = place.workdir().join(".loopexec/runs").join(RUN);
-    let list = fs_err::read(run.join("t0.manifest")).unwrap_or_default();
-    let listed = list.starts_with(b"loopexec-manifest");
+    let references = fs_err::read_to_string(run.join("git/packed-refs")).unwrap_or_default();
+    let listed = references.contains("t0");
     let packs = fs_err::read_dir(run.join("git/objects/pack"))
         .into_iter()
         .flatten()
