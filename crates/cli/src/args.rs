@@ -4,9 +4,17 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Parser, Subcommand, ValueEnum};
 
 use crate::duration::Span;
+
+// Headings of the help: what a person looks for together stands together.
+const EVERY_COMMAND: &str = "Every command";
+const COMMANDS: &str = "Commands of the loop";
+const LIMITS: &str = "Limits";
+const THE_RUN: &str = "The run";
+const OUTPUT: &str = "Output";
+const RECORDED: &str = "Recorded, and never acted on";
 
 /// A deterministic governor for bounded agentic loops.
 ///
@@ -25,10 +33,10 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 pub(crate) struct Global {
     /// Print exactly one JSON object on standard output
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = EVERY_COMMAND)]
     pub(crate) json: bool,
     /// The workspace (default: the current directory)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", help_heading = EVERY_COMMAND)]
     pub(crate) workdir: Option<PathBuf>,
 }
 
@@ -47,7 +55,7 @@ pub(crate) enum Command {
     Status(Status),
     /// Check the state of the store: log, chain, snapshot, leftovers (not the application's check)
     Check(RunId),
-    /// Say why a run stopped and what to do
+    /// Say why a run stopped, and what kind of answer that asks for
     ExplainHalt(RunId),
     /// Verify a verdict: run the recorded check on the recorded end state and compare
     Replay(Replay),
@@ -59,7 +67,7 @@ pub(crate) enum Command {
     Report(RunId),
     /// The recorded runs: list, undo, export, du, prune
     Runs(Runs),
-    /// Acknowledge what the loops of this workspace changed
+    /// Acknowledge what the loops of this workspace changed; a person's act
     Ack(Ack),
     /// Print a JSON Schema, or the names of all
     Schema(Schema),
@@ -119,122 +127,122 @@ pub(crate) enum ProgressMode {
 #[derive(Debug, Args)]
 pub(crate) struct Run {
     /// The external check; its exit code is the verdict
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, help_heading = COMMANDS, value_name = "CMD")]
     pub(crate) check: Option<String>,
     /// The work command, run each iteration before the check
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, help_heading = COMMANDS, value_name = "CMD")]
     pub(crate) exec: Option<String>,
+    /// Prints the ids that still fail, one a line: ends a run that goes in circles
+    #[arg(long, help_heading = COMMANDS, value_name = "CMD")]
+    pub(crate) failures_cmd: Option<String>,
+    /// Prints the ids of all tests, one a line: ends a run when one that was there at the start is gone
+    #[arg(long, help_heading = COMMANDS, value_name = "CMD")]
+    pub(crate) integrity_cmd: Option<String>,
+    /// The check's exit code that means pass [default: 0]
+    #[arg(long, help_heading = COMMANDS, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) success_exit_code: Option<i64>,
     /// Iterations that may be started [default: 10]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, help_heading = LIMITS, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_iterations: Option<i64>,
     /// One iteration: a cap of one
-    #[arg(long)]
+    #[arg(long, help_heading = LIMITS)]
     pub(crate) once: bool,
-    /// The run's name [default: local]
-    #[arg(long, value_name = "ID")]
-    pub(crate) run_id: Option<String>,
-    /// Prints the open failures, an id a line: turns on progress over the failing set
-    #[arg(long, value_name = "CMD")]
-    pub(crate) failures_cmd: Option<String>,
-    /// Iterations without a new minimum of the failing set that end the run [default: 3]
-    #[arg(long, value_name = "K", allow_negative_numbers = true)]
+    /// Total time of the run, such as 8h [default: without limit]
+    #[arg(long, help_heading = LIMITS, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) timeout: Option<Span>,
+    /// Time of one command [default: without limit]
+    #[arg(long, help_heading = LIMITS, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) command_timeout: Option<Span>,
+    /// Time a command may neither print nor use the processor [default: without limit]
+    #[arg(long, help_heading = LIMITS, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) idle_timeout: Option<Span>,
+    /// Time between TERM and KILL [default: 250ms]
+    #[arg(long, help_heading = LIMITS, value_name = "D", allow_hyphen_values = true)]
+    pub(crate) terminate_grace: Option<Span>,
+    /// With --failures-cmd: iterations without fewer failures than ever before that end the run [default: 3]
+    #[arg(long, help_heading = LIMITS, value_name = "K", allow_negative_numbers = true)]
     pub(crate) no_progress_k: Option<i64>,
-    /// Prints the test-determining set, an id a line: it must not lose a member of t0
-    #[arg(long, value_name = "CMD")]
-    pub(crate) integrity_cmd: Option<String>,
+    /// Iterations since the last `ack` that end the run; 0 is off [default: 0]
+    #[arg(long, help_heading = LIMITS, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) comprehension_every: Option<i64>,
+    /// Allowance in USD; refused in this version, because nothing meters
+    #[arg(long, help_heading = LIMITS, value_name = "X", allow_hyphen_values = true)]
+    pub(crate) budget_usd: Option<String>,
+    /// The run's name [default: local]
+    #[arg(long, help_heading = THE_RUN, value_name = "ID")]
+    pub(crate) run_id: Option<String>,
+    /// Run the check once before the first work command
+    #[arg(long, help_heading = THE_RUN)]
+    pub(crate) baseline: bool,
+    /// Refuse a check that is green before the work; takes the baseline
+    #[arg(long, help_heading = THE_RUN)]
+    pub(crate) require_red: bool,
+    /// Print what would run, how often and for how long at most; run nothing
+    #[arg(long, help_heading = THE_RUN)]
+    pub(crate) dry_run: bool,
+    /// Go on with the recorded run
+    #[arg(long, help_heading = THE_RUN)]
+    pub(crate) resume: bool,
+    /// With --resume: raise --max-iterations or --timeout; needs --reviewer
+    #[arg(long, help_heading = THE_RUN, requires = "resume")]
+    pub(crate) raise: bool,
+    /// Who raises a limit
+    #[arg(long, help_heading = THE_RUN, value_name = "NAME")]
+    pub(crate) reviewer: Option<String>,
+    /// Say nothing while running
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) quiet: bool,
+    /// How progress is shown
+    #[arg(long, help_heading = OUTPUT, value_enum, value_name = "MODE", default_value = "auto")]
+    pub(crate) progress: ProgressMode,
+    /// Print without colour
+    #[arg(long, help_heading = OUTPUT)]
+    pub(crate) no_color: bool,
+    /// Our exit code for success_condition_met [default: 10]
+    #[arg(long, help_heading = OUTPUT, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) success_exit: Option<i64>,
     #[command(flatten)]
     pub(crate) pins: Pins,
     /// A file of the prompt's context, recorded with its digest; repeatable
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, help_heading = RECORDED, value_name = "PATH")]
     pub(crate) context_file: Vec<PathBuf>,
     /// Declared cost in USD; recorded, never metered
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    #[arg(long, help_heading = RECORDED, value_name = "X", allow_hyphen_values = true)]
     pub(crate) cost_usd: Option<String>,
-    /// Allowance in USD; needs a meter
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
-    pub(crate) budget_usd: Option<String>,
-    /// Iterations since the last `ack` that end the run; 0 is off [default: 0]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) comprehension_every: Option<i64>,
-    /// Total time of the run, such as 8h
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    pub(crate) timeout: Option<Span>,
-    /// Time of one command
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    pub(crate) command_timeout: Option<Span>,
-    /// Time a command may neither print nor use the processor
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    pub(crate) idle_timeout: Option<Span>,
-    /// Time between TERM and KILL [default: 250ms]
-    #[arg(long, value_name = "D", allow_hyphen_values = true)]
-    pub(crate) terminate_grace: Option<Span>,
-    /// Go on with the recorded run
-    #[arg(long)]
-    pub(crate) resume: bool,
-    /// With --resume: raise --max-iterations or --timeout; needs --reviewer
-    #[arg(long, requires = "resume")]
-    pub(crate) raise: bool,
-    /// Who raises a limit
-    #[arg(long, value_name = "NAME")]
-    pub(crate) reviewer: Option<String>,
-    /// Our exit code for success_condition_met [default: 10]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) success_exit: Option<i64>,
-    /// The check's exit code that means pass [default: 0]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
-    pub(crate) success_exit_code: Option<i64>,
-    /// Run the check once before the first work command
-    #[arg(long)]
-    pub(crate) baseline: bool,
-    /// Refuse a check that is green before the work; takes the baseline
-    #[arg(long)]
-    pub(crate) require_red: bool,
-    /// Print what would run, how often and for how long at most; run nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-    /// Say nothing while running
-    #[arg(long)]
-    pub(crate) quiet: bool,
-    /// How progress is shown
-    #[arg(long, value_enum, value_name = "MODE", default_value = "auto")]
-    pub(crate) progress: ProgressMode,
-    /// Print without colour
-    #[arg(long)]
-    pub(crate) no_color: bool,
 }
 
 /// Model and sampling pins; they are recorded and select nothing.
 #[derive(Debug, Args)]
 pub(crate) struct Pins {
     /// Record who serves the model
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = RECORDED, value_name = "NAME")]
     pub(crate) model_provider: Option<String>,
     /// Record the model
-    #[arg(long, value_name = "ID")]
+    #[arg(long, help_heading = RECORDED, value_name = "ID")]
     pub(crate) model_id: Option<String>,
     /// Record the model's version
-    #[arg(long, value_name = "V")]
+    #[arg(long, help_heading = RECORDED, value_name = "V")]
     pub(crate) model_version: Option<String>,
     /// Record the model's quantization
-    #[arg(long, value_name = "Q")]
+    #[arg(long, help_heading = RECORDED, value_name = "Q")]
     pub(crate) model_quantization: Option<String>,
     /// Record what runs the model
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = RECORDED, value_name = "NAME")]
     pub(crate) model_runtime: Option<String>,
     /// Record where the model is reached
-    #[arg(long, value_name = "URL")]
+    #[arg(long, help_heading = RECORDED, value_name = "URL")]
     pub(crate) model_endpoint: Option<String>,
     /// Record the sampling temperature
-    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    #[arg(long, help_heading = RECORDED, value_name = "T", allow_negative_numbers = true)]
     pub(crate) temperature: Option<f64>,
     /// Record nucleus sampling
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    #[arg(long, help_heading = RECORDED, value_name = "P", allow_negative_numbers = true)]
     pub(crate) top_p: Option<f64>,
     /// Record the sampling seed
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, help_heading = RECORDED, value_name = "N", allow_negative_numbers = true)]
     pub(crate) seed: Option<i64>,
     /// Record the most tokens of an answer
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, help_heading = RECORDED, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_tokens: Option<i64>,
 }
 
@@ -335,14 +343,10 @@ pub(crate) enum RunsAction {
     /// Show what the store takes on the disk
     Du,
     /// Remove old runs; never one that is active, signed or not acknowledged
+    #[command(group(ArgGroup::new("which").args(["keep", "older"]).required(true).multiple(true)))]
     Prune {
         /// Runs to keep, the newest first
-        #[arg(
-            long,
-            value_name = "N",
-            allow_negative_numbers = true,
-            required_unless_present = "older"
-        )]
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
         keep: Option<i64>,
         /// Remove only runs older than this
         #[arg(long, value_name = "D", allow_hyphen_values = true)]

@@ -26,11 +26,18 @@ pub(super) fn explain_halt(
     envelope.failure_cause.clone_from(&run.view.failure_cause);
     envelope.verdict = Some(explanation.advice.name().to_owned());
     envelope.why = Some(explanation.why.clone());
+    envelope.warnings.clone_from(&run.warnings);
     let mut text = super::run::lines(&envelope);
     text.push_str(&format!(
         "verdict: {}\nwhy: {}\n",
         explanation.advice.name(),
         explanation.why
     ));
+    if recorded::live(&layout, &run.view.run_id).is_none() {
+        text.push_str(&super::status::nobody_works(&run));
+    }
+    for warning in &run.warnings {
+        text.push_str(&format!("warning: {warning}\n"));
+    }
     Ok(Answer::new(envelope, text))
 }

@@ -26,7 +26,7 @@ pub(super) fn init(
     let next = if arguments.bare {
         String::new()
     } else {
-        "next: loopexec run --exec 'YOUR AGENT' --check 'YOUR TESTS'\n".to_owned()
+        "next: loopexec run --dry-run --exec 'YOUR AGENT' --check 'YOUR TESTS' --timeout 2h --command-timeout 20m --idle-timeout 10m\n".to_owned()
     };
     Ok(Answer::new(
         envelope,

@@ -250,7 +250,7 @@ pub(super) fn human(found: &Replay) -> String {
     for drift in &found.drift {
         let _ = writeln!(
             text,
-            "drift: {} {} → {}",
+            "drift: {} is not as recorded: {} → {}",
             drift.name, drift.recorded, drift.now
         );
     }

@@ -110,8 +110,8 @@ fn list(layout: &Layout) -> Result<Answer, CliError> {
         let signed = if run.signed { "signed" } else { "unsigned" };
         let acknowledged = match run.acknowledged {
             Some(true) => "acknowledged",
-            Some(false) => "unacknowledged",
-            None => "-",
+            Some(false) if run.iterations > 0 => "unacknowledged",
+            Some(false) | None => "-",
         };
         let _ = writeln!(
             text,

@@ -1,6 +1,10 @@
 //! `status`: where a run stands, live or as recorded, now or as of an iteration.
 
-use loopexec_engine::{failure::Failure, recorded, snapshot::StateView};
+use loopexec_engine::{
+    failure::Failure,
+    recorded::{self, Recorded},
+    snapshot::StateView,
+};
 
 use super::{Answer, blocks::Live};
 use crate::{
@@ -49,7 +53,7 @@ pub(super) fn status(
     }
     if let Some(live) = &live {
         text.push_str(&format!(
-            "live: process {} in {} for {} s since its last heartbeat\n",
+            "live: process {}, {} when it last moved, {} s ago\n",
             live.pid,
             if live.phase.is_empty() {
                 "between commands"
@@ -58,6 +62,11 @@ pub(super) fn status(
             },
             live.heartbeat_age_s
         ));
+    } else if arguments.iteration.is_none() {
+        text.push_str(&nobody_works(&run));
+    }
+    for warning in &run.warnings {
+        text.push_str(&format!("warning: {warning}\n"));
     }
     envelope.block.live = Some(Live {
         running: live.is_some(),
@@ -67,6 +76,22 @@ pub(super) fn status(
     });
     envelope.block.state = Some(Box::new(view));
     Ok(Answer::new(envelope, text))
+}
+
+/// What to do about a run that has not ended although no governor works on it: it was a step, or was killed.
+pub(super) fn nobody_works(run: &Recorded) -> String {
+    if run.view.halt_reason.is_some() {
+        return String::new();
+    }
+    let next = if run.warnings.is_empty() {
+        "run --resume"
+    } else {
+        "verify"
+    };
+    format!(
+        "live: no governor works on it\nnext: loopexec {next} --run-id {}\n",
+        run.run_id
+    )
 }
 
 /// What a person wants to see besides the common lines.

@@ -105,7 +105,7 @@ pub(super) fn allowed_signers(path: &std::path::Path) -> Result<AllowedSigners, 
 fn answer(verification: &Verification) -> Answer {
     let verified = verification.verified();
     let mut envelope = Envelope::new(if verified { "verified" } else { "error" });
-    envelope.run_id = Some(verification.run_id.clone());
+    envelope.run_id = Some(verification.run_id.clone()).filter(|id| !id.is_empty());
     envelope.iteration = verification.state.as_ref().map(|state| state.iteration);
     envelope.receipt = Envelope::path(&verification.receipt);
     envelope.verified = Some(verified);

@@ -119,7 +119,7 @@ impl Watcher for Display {
         let failing = state
             .failing
             .as_ref()
-            .map_or_else(String::new, |set| format!(" |F| {}", set.len()));
+            .map_or_else(String::new, |set| format!(", {} failing", set.len()));
         bar.set_message(format!(
             "{}/{} {} {}{failing}  {last_line}",
             state.iteration,

@@ -77,6 +77,19 @@ fn a_killed_governor_leaves_nothing_running_and_is_seen_as_interrupted() {
         "an interrupted run is not clean: {}",
         hygiene.stdout
     );
+    for asked in ["status", "explain-halt"] {
+        let said = env.run(&[asked]);
+        assert!(
+            said.stdout.contains("live: no governor works on it"),
+            "{asked}: {}",
+            said.stdout
+        );
+        assert_eq!(
+            said.line("next"),
+            Some("loopexec run --resume --run-id local"),
+            "{asked}"
+        );
+    }
 }
 
 #[test]

@@ -162,6 +162,48 @@ fn a_cap_goes_on_only_when_a_person_raises_it() {
 }
 
 #[test]
+fn a_raise_that_raises_nothing_is_refused_and_not_recorded() {
+    let env = env();
+    let run = [
+        "run",
+        "--check",
+        "false",
+        "--max-iterations",
+        "2",
+        "--timeout",
+        "1m",
+    ];
+    assert_eq!(env.run(&run).code, 12);
+    let recorded = env.events("local").len();
+    let raise = |flags: &[&str]| {
+        let mut all = vec!["run", "--resume", "--raise", "--reviewer", "ada"];
+        all.extend_from_slice(flags);
+        env.run(&all)
+    };
+    for lower in [
+        ["--max-iterations", "1"].as_slice(),
+        &["--max-iterations", "3", "--timeout", "59s"],
+    ] {
+        let refused = raise(lower);
+        assert_eq!(
+            (refused.code, env.events("local").len()),
+            (20, recorded),
+            "{lower:?}: {}",
+            refused.stderr
+        );
+    }
+    let same = raise(&["--max-iterations", "2", "--timeout", "1m"]);
+    assert_eq!((same.code, env.events("local").len()), (12, recorded));
+    let higher = raise(&["--max-iterations", "3", "--timeout", "1m"]);
+    assert_eq!(
+        (higher.code, higher.line("iteration")),
+        (12, Some("3")),
+        "{}",
+        higher.stderr
+    );
+}
+
+#[test]
 fn another_policy_is_not_the_same_run() {
     let env = env();
     let run = [

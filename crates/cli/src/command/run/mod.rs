@@ -89,10 +89,15 @@ fn unbounded_warning(config: &RunConfig) -> Vec<String> {
         .iter()
         .map(|name| format!("--{}", name.replace('_', "-")))
         .collect();
-    vec![format!(
-        "without limit: {}; a command that hangs is then never ended",
-        flags.join(", ")
-    )]
+    let ended = config.policy.timeout_ms.is_some() || config.policy.command_timeout_ms.is_some();
+    let consequence = if ended {
+        "a command that hangs is ended by the other limits alone"
+    } else if config.policy.idle_timeout_ms.is_some() {
+        "a command that keeps busy for ever is never ended"
+    } else {
+        "a command that hangs is never ended"
+    };
+    vec![format!("without {}: {consequence}", flags.join(", "))]
 }
 
 /// `--success-exit`, for a converged run.

@@ -22,6 +22,7 @@ use crate::{
     error::CliError,
     identity::identity,
     invocation::Invocation,
+    render::elapsed,
 };
 
 /// The id of a run that was given none.
@@ -150,9 +151,8 @@ fn continuation(
     let mut policy = policy(arguments, recorded.policy.clone())?;
     if arguments.raise {
         options.reviewer.clone_from(&arguments.reviewer);
-        options.max_iterations =
-            (arguments.max_iterations.is_some()).then_some(policy.max_iterations);
-        options.timeout_ms = policy.timeout_ms.filter(|_| arguments.timeout.is_some());
+        let in_force = run.state().map_or(&recorded.policy, |state| &state.policy);
+        (options.max_iterations, options.timeout_ms) = raised(arguments, &policy, in_force)?;
         policy.max_iterations = recorded.policy.max_iterations;
         policy.timeout_ms = recorded.policy.timeout_ms;
     }
@@ -162,6 +162,45 @@ fn continuation(
     let commands = commands(arguments, Some(&recorded.commands))?;
     options.policy_hash = Some(policy.hash(Mode::CheckFixpoint, RunKind::Legacy, &commands));
     Ok((Start::Resume(options), policy, commands))
+}
+
+/// The limits that `--raise` raises: those given that are not in force already. One that is lower is refused here,
+/// before anything is recorded.
+fn raised(
+    arguments: &Run,
+    wanted: &Policy,
+    in_force: &Policy,
+) -> Result<(Option<u32>, Option<RunMillis>), CliError> {
+    let cap = Some(wanted.max_iterations)
+        .filter(|cap| arguments.max_iterations.is_some() && *cap != in_force.max_iterations);
+    if let Some(lower) = cap.filter(|cap| *cap < in_force.max_iterations) {
+        return Err(no_raise(
+            &format!("--max-iterations {lower}"),
+            &format!("the cap in force is {}", in_force.max_iterations),
+        ));
+    }
+    let timeout = wanted
+        .timeout_ms
+        .filter(|_| arguments.timeout.is_some() && wanted.timeout_ms != in_force.timeout_ms);
+    let Some(wanted_ms) = timeout else {
+        return Ok((cap, None));
+    };
+    let before = match in_force.timeout_ms {
+        Some(before) if before < wanted_ms => return Ok((cap, timeout)),
+        Some(before) => format!("the limit in force is {}", elapsed(before.0)),
+        None => "the run has no such limit".to_owned(),
+    };
+    Err(no_raise(
+        &format!("--timeout of {}", elapsed(wanted_ms.0)),
+        &before,
+    ))
+}
+
+fn no_raise(what: &str, before: &str) -> CliError {
+    Failure::invariant(format!("{what} raises nothing: {before}"))
+        .because("limit_invalid")
+        .hint("--raise takes higher limits alone; leave a flag out to keep the recorded limit")
+        .into()
 }
 
 /// The command strings: as given, else as recorded.
