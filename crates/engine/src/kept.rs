@@ -37,10 +37,13 @@ pub fn remember(layout: &Layout, run_id: &str, manifest: &Manifest) -> Result<()
 pub fn manifest(layout: &Layout, git: Option<&Git>, digest: Digest) -> Option<Manifest> {
     let wanted = digest.to_string();
     stores(layout).into_iter().find_map(|directory| {
-        let acknowledged = fs_err::read(directory.join(ACKNOWLEDGED))
-            .ok()
-            .and_then(|bytes| Manifest::decode(&bytes).ok())
-            .filter(|manifest| manifest.digest() == wanted);
+        let acknowledged = loopexec_os::durable::read_regular(
+            &directory.join(ACKNOWLEDGED),
+            loopexec_os::durable::SMALL_FILE_BYTES,
+        )
+        .ok()
+        .and_then(|bytes| Manifest::decode(&bytes).ok())
+        .filter(|manifest| manifest.digest() == wanted);
         if acknowledged.is_some() {
             return acknowledged;
         }

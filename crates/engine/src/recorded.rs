@@ -134,7 +134,8 @@ fn snapshot(layout: &Layout, run_id: &str, has_receipt: bool) -> Result<StateVie
     let own = layout.state(run_id);
     let latest = layout.latest();
     let path = if own.exists() { own } else { latest };
-    let bytes = fs_err::read(&path).map_err(|_| {
+    let bytes = loopexec_os::durable::read_regular(&path, loopexec_os::durable::SMALL_FILE_BYTES)
+        .map_err(|_| {
         let what = if has_receipt {
             "its receipt makes no sense and there is no snapshot of it"
         } else {
@@ -286,7 +287,11 @@ pub struct Live {
 /// The governor that works on this run now, if one does.
 #[must_use]
 pub fn live(layout: &Layout, run_id: &str) -> Option<Live> {
-    let bytes = fs_err::read(layout.file("heartbeat")).ok()?;
+    let bytes = loopexec_os::durable::read_regular(
+        &layout.file("heartbeat"),
+        loopexec_os::durable::SMALL_FILE_BYTES,
+    )
+    .ok()?;
     let beat: Heartbeat = serde_json::from_slice(&bytes).ok()?;
     let alive = beat.run_id == run_id
         && beat.state == "running"

@@ -152,7 +152,10 @@ fn timeline(
     recorded: &Recorded,
     warnings: &mut Vec<String>,
 ) -> Vec<serde_json::Value> {
-    let Ok(bytes) = fs_err::read(layout.receipt(&recorded.run_id)) else {
+    let Ok(bytes) = loopexec_os::durable::read_regular(
+        &layout.receipt(&recorded.run_id),
+        loopexec_os::durable::LOG_FILE_BYTES,
+    ) else {
         return Vec::new();
     };
     let mut events = Vec::new();
@@ -180,7 +183,9 @@ fn attestation(layout: &Layout, run_id: &str) -> (&'static str, bool) {
     let present: Vec<_> = files.iter().filter(|path| path.exists()).collect();
     if present.is_empty() {
         ("absent", false)
-    } else if present.iter().all(|path| fs_err::read(path).is_ok()) {
+    } else if present.iter().all(|path| {
+        loopexec_os::durable::read_regular(path, loopexec_os::durable::SMALL_FILE_BYTES).is_ok()
+    }) {
         ("present_unverified", true)
     } else {
         ("unreadable", true)

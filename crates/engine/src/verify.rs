@@ -341,11 +341,9 @@ fn of_the_rules(flaw: &Flaw) -> bool {
 }
 
 fn snapshot_item(parts: &Parts, log: &ReadLog) -> Item {
-    let Some(bytes) = parts
-        .state
-        .as_ref()
-        .and_then(|path| fs_err::read(path).ok())
-    else {
+    let Some(bytes) = parts.state.as_ref().and_then(|path| {
+        loopexec_os::durable::read_regular(path, loopexec_os::durable::SMALL_FILE_BYTES).ok()
+    }) else {
         return Item::absent("snapshot", "there is none");
     };
     let Some(state) = &log.state else {

@@ -97,8 +97,11 @@ fn keyed(layout: &Layout, run_id: &str, secret: &[u8]) -> Result<Item, Failure> 
         return Ok(Item::fail(NAME, flaw.cause, detail));
     }
     let [_, _, path] = layout.signatures(run_id);
-    let file = fs_err::read(path).ok();
-    let receipt = fs_err::read(&recorded.receipt).unwrap_or_default();
+    let file =
+        loopexec_os::durable::read_regular(&path, loopexec_os::durable::SMALL_FILE_BYTES).ok();
+    let receipt =
+        loopexec_os::durable::read_regular(&recorded.receipt, loopexec_os::durable::LOG_FILE_BYTES)
+            .unwrap_or_default();
     let head = match facts(&receipt) {
         Ok(facts) if facts.run_id != run_id => {
             let detail = format!("the receipt is of the run {:?}", facts.run_id);

@@ -129,8 +129,9 @@ pub fn attest(config: &AttestConfig<'_>) -> Result<Attested, Failure> {
     let parts = Parts::of(config.layout, &run_id);
     let verification = verify(&parts, None, &Trust::Unasked)?;
     let state = sound(&verification)?;
-    let receipt = fs_err::read(&parts.receipt)
-        .map_err(|error| Failure::workspace(error.to_string()).because("receipt_unreadable"))?;
+    let receipt =
+        loopexec_os::durable::read_regular(&parts.receipt, loopexec_os::durable::LOG_FILE_BYTES)
+            .map_err(|error| Failure::workspace(error.to_string()).because("receipt_unreadable"))?;
     let facts = facts(&receipt)?;
     if !facts.is_sealed() {
         return Err(Failure::workspace(format!(

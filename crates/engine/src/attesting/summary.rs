@@ -51,8 +51,9 @@ pub fn summarise(summary: &Summary<'_>) -> Result<(String, Option<PathBuf>), Fai
             format!("a replay that is {} is not attested", replay.answer.name()),
         ));
     }
-    let receipt = fs_err::read(summary.receipt)
-        .map_err(|error| Failure::workspace(error.to_string()).because("receipt_unreadable"))?;
+    let receipt =
+        loopexec_os::durable::read_regular(summary.receipt, loopexec_os::durable::LOG_FILE_BYTES)
+            .map_err(|error| Failure::workspace(error.to_string()).because("receipt_unreadable"))?;
     let facts = facts(&receipt)?;
     let same_bytes =
         |compared: &crate::replay::Compared| compared.level == Level::Output && compared.equal;

@@ -249,7 +249,9 @@ fn read_whole(path: &Path) -> Result<Option<Vec<u8>>, IndexError> {
         Ok(found) if found.len() > MAX_INDEX_BYTES => Err(IndexError::TooLarge {
             path: path.to_owned(),
         }),
-        Ok(_) => fs_err::read(path).map(Some).map_err(failed),
+        Ok(_) => loopexec_os::durable::read_regular(path, MAX_INDEX_BYTES)
+            .map(Some)
+            .map_err(failed),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(failed(source)),
     }

@@ -67,7 +67,10 @@ pub(super) fn make_private(directory: &Path) -> io::Result<()> {
 
 /// The references of the repository, by name.
 pub(super) fn read_references(git_dir: &Path) -> io::Result<BTreeMap<String, ObjectId>> {
-    let bytes = match fs_err::read(git_dir.join("packed-refs")) {
+    let bytes = match loopexec_os::durable::read_regular(
+        &git_dir.join("packed-refs"),
+        loopexec_os::durable::LOG_FILE_BYTES,
+    ) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(error),

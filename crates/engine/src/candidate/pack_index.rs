@@ -81,7 +81,7 @@ impl PackIndex {
         if !found.is_file() || found.len() > MAX_INDEX_BYTES {
             return Ok(None);
         }
-        let bytes = fs_err::read(path)?;
+        let bytes = loopexec_os::durable::read_regular(path, MAX_INDEX_BYTES)?;
         if !bytes.starts_with(&MAGIC) {
             return Ok(None);
         }

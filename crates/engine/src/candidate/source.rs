@@ -90,7 +90,8 @@ impl Pack {
         let Some(index) = PackIndex::load(path, format)? else {
             return Ok(None);
         };
-        let file = fs_err::File::open(path.with_extension("pack"))?;
+        let pack = path.with_extension("pack");
+        let file = fs_err::File::from_parts(loopexec_os::durable::open_regular(&pack)?, pack);
         // A loss of power can leave either of the two cut short; then their content must be kept anew.
         if !index.is_whole() || !index.is_of_pack(&file)? {
             return Ok(None);

@@ -120,8 +120,9 @@ pub fn export(config: &ExportConfig<'_>) -> Result<Exported, Failure> {
             .because("receipt_unreadable"),
         });
     };
-    let receipt = fs_err::read(&recorded.receipt)
-        .map_err(|error| Failure::workspace(error.to_string()).because("receipt_unreadable"))?;
+    let receipt =
+        loopexec_os::durable::read_regular(&recorded.receipt, loopexec_os::durable::LOG_FILE_BYTES)
+            .map_err(|error| Failure::workspace(error.to_string()).because("receipt_unreadable"))?;
     let (mut members, withheld, contents) = if config.redact {
         let (bytes, withheld) = redacted::redact(&receipt)?;
         let name = format!("run-{}.redacted.jsonl", state.run_id);
@@ -160,7 +161,10 @@ fn whole(
     let mut files = vec![config.layout.state(id), config.layout.summary(id)];
     files.extend(config.layout.signatures(id));
     for file in files {
-        if let (Ok(bytes), Some(name)) = (fs_err::read(&file), file.file_name()) {
+        if let (Ok(bytes), Some(name)) = (
+            loopexec_os::durable::read_regular(&file, loopexec_os::durable::SMALL_FILE_BYTES),
+            file.file_name(),
+        ) {
             members.push(Member::new(name.to_string_lossy(), bytes));
         }
     }
@@ -246,7 +250,8 @@ fn contents(config: &ExportConfig<'_>, state: &RunState) -> Result<Option<Conten
     store
         .bundle(git.as_ref(), &labels, &file)
         .map_err(|error: BundleError| failed(chain(&error)))?;
-    let bytes = fs_err::read(&file).map_err(|error| failed(error.to_string()))?;
+    let bytes = loopexec_os::durable::read_regular(&file, loopexec_os::durable::LOG_FILE_BYTES)
+        .map_err(|error| failed(error.to_string()))?;
     Ok(Some((
         labels.into_iter().map(str::to_owned).collect(),
         bytes,

@@ -135,7 +135,7 @@ fn is_git_dir(path: &Path) -> bool {
 fn read_pointer(path: &Path) -> Result<Vec<u8>, RepositoryError> {
     use std::io::Read as _;
     let mut bytes = Vec::new();
-    fs_err::File::open(path)?
+    loopexec_os::durable::open_regular(path)?
         .take(MAX_POINTER_BYTES)
         .read_to_end(&mut bytes)?;
     while bytes

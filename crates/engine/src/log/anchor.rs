@@ -104,11 +104,12 @@ pub fn relation(receipt: &Path, copy: &Path) -> std::io::Result<Relation> {
 
 /// The bytes of a log up to its last record that makes sense; nothing of a log that is not there.
 fn good_part(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = match fs_err::read(path) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-        Err(error) => return Err(error),
-    };
+    let mut bytes =
+        match loopexec_os::durable::read_regular(path, loopexec_os::durable::LOG_FILE_BYTES) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
     let log = read_lines(bytes.as_slice(), &mut |_| {})?;
     bytes.truncate(usize::try_from(log.good_bytes).unwrap_or(usize::MAX));
     Ok(bytes)
@@ -131,7 +132,7 @@ const BLOCK: usize = 64 * 1024;
 ///
 /// When one that exists cannot be read.
 pub fn agreement(receipt: &Path, copy: &Path) -> std::io::Result<Agreement> {
-    let open = |path: &Path| match fs_err::File::open(path) {
+    let open = |path: &Path| match loopexec_os::durable::open_regular(path) {
         Ok(file) => Ok(Some(BufReader::new(file))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -108,7 +108,8 @@ pub fn read(path: &Path, each: &mut dyn FnMut(&[u8])) -> Result<ReadLog, ReadErr
     if !metadata.is_file() {
         return Err(unreadable("it is not a regular file".to_owned()));
     }
-    let file = fs_err::File::open(path).map_err(|error| unreadable(error.to_string()))?;
+    let file =
+        loopexec_os::durable::open_regular(path).map_err(|error| unreadable(error.to_string()))?;
     let reader = BufReader::with_capacity(BUFFER_BYTES, file);
     let log = if metadata.len() < LARGE_BYTES {
         read_lines(reader, each)

@@ -11,7 +11,8 @@ use loopexec_core::{
 use loopexec_os::{
     clock,
     durable::{
-        Appender, DurableError, PRIVATE_FILE, Witness, create_private_directory, sync_directory,
+        Appender, DurableError, LOG_FILE_BYTES, PRIVATE_FILE, Witness, create_private_directory,
+        sync_directory,
     },
 };
 use sha2::{Digest as _, Sha256};
@@ -202,8 +203,14 @@ impl Receipt {
             Witness::Missing => Ok(Tampering::Deleted),
             Witness::Replaced => Ok(Tampering::Changed),
             Witness::Changed => {
-                let content = self.file.contents(usize::MAX)?;
-                let same = Sha256::digest(&content) == self.content.clone().finalize();
+                let expected = self.content.clone().finalize();
+                let same = match own(&self.file) {
+                    Ok(content) => Sha256::digest(&content) == expected,
+                    Err(error) if error.system_kind() == Some(std::io::ErrorKind::FileTooLarge) => {
+                        false
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 if same {
                     // A touch or a chmod: the bytes are what was written, so their times are the new reference.
                     self.file.acknowledge_times()?;
@@ -244,8 +251,8 @@ impl Receipt {
     /// The bytes that this run wrote, from whichever source still has them.
     fn original(&self) -> Result<Vec<u8>, LogError> {
         let expected = self.content.clone().finalize();
-        let copy = self.copy.as_ref().map(|copy| copy.contents(usize::MAX));
-        for content in [Some(self.file.contents(usize::MAX)), copy]
+        let copy = self.copy.as_ref().map(own);
+        for content in [Some(own(&self.file)), copy]
             .into_iter()
             .flatten()
             .flatten()
@@ -261,6 +268,11 @@ impl Receipt {
     }
 }
 
+/// What a log holds, where it is no longer than this program left it: somebody else may have stretched it beyond any memory.
+fn own(file: &Appender) -> Result<Vec<u8>, DurableError> {
+    file.contents(usize::try_from(file.len()).unwrap_or(usize::MAX))
+}
+
 /// Opens the outside copy, creating or completing it so that it holds `content`.
 fn caught_up(path: &Path, content: &[u8]) -> Result<Appender, LogError> {
     let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);
@@ -272,7 +284,7 @@ fn caught_up(path: &Path, content: &[u8]) -> Result<Appender, LogError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let have = copy.contents(usize::MAX)?;
+    let have = copy.contents(usize::try_from(LOG_FILE_BYTES).unwrap_or(usize::MAX))?;
     let good = read_lines(have.as_slice(), &mut |_| {}).map_or(0, |log| log.good_bytes);
     let kept = have
         .get(..usize::try_from(good).unwrap_or(usize::MAX))

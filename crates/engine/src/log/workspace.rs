@@ -20,7 +20,7 @@ use loopexec_os::{
 /// How long another command may hold the short lock.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Larger than any workspace log that people made.
-const BYTES_MAX: usize = 256 << 20;
+const BYTES_MAX: u64 = 256 << 20;
 
 /// Why the workspace log cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -100,15 +100,8 @@ impl WorkspaceLog {
     ///
     /// When it cannot be read or a line within it is damaged.
     pub fn read(path: &Path) -> Result<Self, WorkspaceLogError> {
-        let bytes = match fs_err::read(path) {
-            Ok(bytes) if bytes.len() <= BYTES_MAX => bytes,
-            Ok(_) => {
-                return Err(damaged(
-                    path,
-                    0,
-                    "it is larger than any log of this program",
-                ));
-            }
+        let bytes = match loopexec_os::durable::read_regular(path, BYTES_MAX) {
+            Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Self::default());
             }

@@ -213,7 +213,11 @@ pub(crate) fn redactor(environment: &[(OsString, OsString)]) -> Result<Redactor,
 fn tail(layout: &Layout, subject: &Subject) -> Option<Vec<u8>> {
     let name = format!("{:06}-check.log", subject.iteration);
     let directory = layout.run_directory(&subject.run_id).join("diagnostics");
-    fs_err::read(directory.join(name)).ok()
+    loopexec_os::durable::read_regular(
+        &directory.join(name),
+        loopexec_os::durable::SMALL_FILE_BYTES,
+    )
+    .ok()
 }
 
 impl Replay {

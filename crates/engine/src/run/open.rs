@@ -191,7 +191,10 @@ fn context_manifest(config: &RunConfig) -> Vec<ContextEntry> {
         .context_files
         .iter()
         .map(|path| {
-            let content = fs_err::read(config.workdir.join(path));
+            let content = loopexec_os::durable::read_regular(
+                &config.workdir.join(path),
+                loopexec_os::durable::SMALL_FILE_BYTES,
+            );
             ContextEntry {
                 path: path.to_string_lossy().into_owned(),
                 sha256: content.map_or_else(

@@ -22,7 +22,7 @@ use super::{
 use crate::{
     failure::{Failure, chain},
     layout::Layout,
-    log::{Chain, FlawKind, LogError, ReadLog, Receipt, Relation, read, relation},
+    log::{Chain, Flaw, FlawKind, LogError, ReadLog, Receipt, Relation, read, relation},
     snapshot::{self, StateView},
 };
 
@@ -158,6 +158,13 @@ fn recover(layout: &Layout, run_id: &str) -> Result<Recovered, Failure> {
             .because("run_not_found")
             .hint("`loopexec runs list` names the recorded runs")
     })?;
+    if never_opened(&log) {
+        return Err(Failure::workspace(format!(
+            "the run {run_id:?} ended before its first record was written: nothing was run"
+        ))
+        .because("run_not_opened")
+        .hint("start it again without --resume"));
+    }
     let torn = repair(layout, run_id, &path, &log)?;
     let state = log
         .state
@@ -165,7 +172,8 @@ fn recover(layout: &Layout, run_id: &str) -> Result<Recovered, Failure> {
     if torn.is_some() {
         notes.push("the receipt ended in a torn line; it was cut and kept".to_owned());
     }
-    let content = fs_err::read(&path).map_err(|error| Failure::workspace(error.to_string()))?;
+    let content = loopexec_os::durable::read_regular(&path, loopexec_os::durable::LOG_FILE_BYTES)
+        .map_err(|error| Failure::workspace(error.to_string()))?;
     Ok(Recovered {
         state,
         content,
@@ -173,6 +181,12 @@ fn recover(layout: &Layout, run_id: &str) -> Result<Recovered, Failure> {
         from_anchor,
         notes,
     })
+}
+
+/// Whether the receipt holds at most a torn first record, which is what a process leaves that dies while it opens a run.
+fn never_opened(log: &ReadLog) -> bool {
+    let torn = |flaw: &Flaw| flaw.offset == 0 && flaw.cause == "truncated";
+    log.state.is_none() && log.flaw.as_ref().is_none_or(torn)
 }
 
 /// Takes records back from the outside copy that the workspace lost, and refuses what contradicts it.
@@ -247,7 +261,8 @@ fn repair(
     let failed = |error: &dyn std::error::Error| {
         Failure::internal(chain(error)).because("receipt_write_failed")
     };
-    let bytes = fs_err::read(path).map_err(|error| failed(&error))?;
+    let bytes = loopexec_os::durable::read_regular(path, loopexec_os::durable::LOG_FILE_BYTES)
+        .map_err(|error| failed(&error))?;
     let good = usize::try_from(log.good_bytes).unwrap_or(usize::MAX);
     let tail = bytes.get(good..).unwrap_or_default();
     let name = format!("torn-{}", log.good_bytes);
@@ -268,7 +283,9 @@ fn repair(
 /// Refuses a snapshot that is ahead of the log, or of another log; one that is behind is a cache that was not written.
 pub(crate) fn compare_state(layout: &Layout, state: &RunState) -> Result<(), Failure> {
     let path = layout.state(&state.run_id);
-    let Ok(bytes) = fs_err::read(&path) else {
+    let Ok(bytes) =
+        loopexec_os::durable::read_regular(&path, loopexec_os::durable::SMALL_FILE_BYTES)
+    else {
         return Ok(());
     };
     let Ok(view) = serde_json::from_slice::<StateView>(&bytes) else {
@@ -348,4 +365,21 @@ fn raise(session: &mut Session, options: &ResumeOptions) -> Result<(), Failure> 
         }),
         true,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::read_lines;
+
+    #[test]
+    fn a_torn_first_record_was_never_opened_and_a_whole_one_that_makes_no_sense_is_damage() {
+        let log = |bytes: &[u8]| read_lines(bytes, &mut |_| {}).unwrap();
+        for torn in [&b""[..], b"{\"ts\":1", &[0; 4096]] {
+            assert!(never_opened(&log(torn)), "{torn:?}");
+        }
+        for damage in [&b"\n"[..], b"{\"ts\":1\n", b"{}\n{}"] {
+            assert!(!never_opened(&log(damage)), "{damage:?}");
+        }
+    }
 }

@@ -132,7 +132,11 @@ fn holder(layout: &Layout) -> Option<(u32, String)> {
 /// The name that the last holder left, and takes away when it ends in order.
 pub(crate) fn holder_name(layout: &Layout) -> Option<(u32, String)> {
     names(layout).into_iter().find_map(|path| {
-        let value: serde_json::Value = serde_json::from_slice(&fs_err::read(path).ok()?).ok()?;
+        let value: serde_json::Value = serde_json::from_slice(
+            &loopexec_os::durable::read_regular(&path, loopexec_os::durable::SMALL_FILE_BYTES)
+                .ok()?,
+        )
+        .ok()?;
         let pid = u32::try_from(value.get("pid")?.as_u64()?).ok()?;
         Some((pid, value.get("run_id")?.as_str()?.to_owned()))
     })
@@ -255,7 +259,12 @@ impl Seen {
             None => Since::Gone,
             Some(now) if now == self.stamp => Since::Same,
             Some(now) => {
-                if fs_err::read(&self.path).is_ok_and(|bytes| bytes == self.bytes) {
+                if loopexec_os::durable::read_regular(
+                    &self.path,
+                    loopexec_os::durable::SMALL_FILE_BYTES,
+                )
+                .is_ok_and(|bytes| bytes == self.bytes)
+                {
                     self.stamp = now;
                     Since::Same
                 } else {

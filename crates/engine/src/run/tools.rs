@@ -119,7 +119,7 @@ fn executable(file: &PathBuf) -> bool {
 }
 
 fn digest(file: &Path) -> Option<Digest> {
-    let mut source = fs_err::File::open(file).ok()?;
+    let mut source = loopexec_os::durable::open_regular(file).ok()?;
     if source.metadata().ok()?.len() > HASHED_BYTES_MAX {
         return None;
     }

@@ -27,7 +27,11 @@ pub fn latest(layout: &Layout) -> Option<String> {
 
 /// The run that a `state.json` with content of its own names (contract 2.0, or a file system without links).
 fn named_in(layout: &Layout) -> Option<String> {
-    let bytes = fs_err::read(layout.latest()).ok()?;
+    let bytes = loopexec_os::durable::read_regular(
+        &layout.latest(),
+        loopexec_os::durable::SMALL_FILE_BYTES,
+    )
+    .ok()?;
     let value: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
     let id = value.get("run_id")?.as_str()?;
     valid_run_id(id).then(|| id.to_owned())

@@ -38,7 +38,9 @@ pub fn items(parts: &Parts, trust: &Trust<'_>) -> Vec<Item> {
             .map(|name| Item::absent(name, "there is none"))
             .to_vec();
     };
-    let receipt = fs_err::read(&parts.receipt).unwrap_or_default();
+    let receipt =
+        loopexec_os::durable::read_regular(&parts.receipt, loopexec_os::durable::LOG_FILE_BYTES)
+            .unwrap_or_default();
     let sshsig_file = file(sshsig_path);
     let bundle_file = file(bundle_path);
     let own_key = sshsig_file
@@ -83,7 +85,7 @@ pub fn items(parts: &Parts, trust: &Trust<'_>) -> Vec<Item> {
 }
 
 fn file(path: &Path) -> Option<Vec<u8>> {
-    fs_err::read(path).ok()
+    loopexec_os::durable::read_regular(path, loopexec_os::durable::SMALL_FILE_BYTES).ok()
 }
 
 fn who(principal: Option<&str>, key_id: &str, asked: bool) -> String {

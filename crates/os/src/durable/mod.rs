@@ -5,6 +5,7 @@
 
 mod appender;
 mod directory;
+mod read;
 mod replace;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 
 pub use appender::{Appender, Witness};
 pub use directory::{create_private_directory, sync_directory};
+pub use read::{LOG_FILE_BYTES, SMALL_FILE_BYTES, open_regular, read_regular};
 pub use replace::{SyncMode, replace_file};
 
 /// Mode of a file that only its owner may read.
