@@ -190,9 +190,18 @@ fn execution(cause: Option<FailureCause>, state: &RunState) -> Explanation {
         Some(_) | None => Advice::FixSubstrate,
     };
     let why = with_cause(HaltReason::ExecutionFailure, cause);
+    let code = (cause == Some(FailureCause::WorkCommandFailed))
+        .then_some(state.attempt.exec.as_ref())
+        .flatten();
+    let code = match code.and_then(|end| end.exit_code) {
+        Some(127) => ", exit code 127: the shell found no such program".to_owned(),
+        Some(126) => ", exit code 126: the shell may not run that program".to_owned(),
+        Some(code) => format!(", exit code {code}"),
+        None => String::new(),
+    };
     Explanation {
         advice,
-        why: format!("{why} (iteration {})", state.iteration),
+        why: format!("{why} (iteration {}{code})", state.iteration),
     }
 }
 

@@ -71,6 +71,9 @@ pub struct Act {
     /// `run_ended`: digest of the limits and commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy_hash: Option<Digest>,
+    /// `run_ended`: wall clock of the run's first record, Unix milliseconds: tells a run that was resumed from another of its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opened_ts_ms: Option<i64>,
     /// `attested`: fingerprint of the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_id: Option<String>,

@@ -113,7 +113,7 @@ pub fn acknowledge(config: &AckConfig<'_>, reviewer: &str) -> Result<Acknowledge
         .as_deref()
         .and_then(Digest::from_hex);
     let layout = config.layout;
-    WorkspaceLog::append(&layout.workspace_log(), act).map_err(|error| {
+    WorkspaceLog::append(layout, act).map_err(|error| {
         Failure::workspace(format!(
             "the acknowledgement could not be recorded: {}",
             chain(&error)
@@ -129,7 +129,7 @@ pub fn acknowledge(config: &AckConfig<'_>, reviewer: &str) -> Result<Acknowledge
 }
 
 fn debt(layout: &Layout) -> Result<Debt, Failure> {
-    WorkspaceLog::read(&layout.workspace_log())
+    WorkspaceLog::read(layout)
         .map(|log| log.debt())
         .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))
 }

@@ -42,6 +42,8 @@ pub struct Pulse {
     path: PathBuf,
     run_id: String,
     written: u64,
+    /// What the last one said.
+    said: (u32, Option<CommandPhase>),
 }
 
 impl Pulse {
@@ -52,6 +54,7 @@ impl Pulse {
             path,
             run_id: run_id.to_owned(),
             written: 0,
+            said: (0, None),
         }
     }
 
@@ -67,6 +70,7 @@ impl Pulse {
         ended: bool,
     ) -> Result<(), DurableError> {
         self.written = clock::boot_millis();
+        self.said = (iteration, phase);
         let beat = Heartbeat {
             ts: clock::wall_millis().div_euclid(1000),
             pid: std::process::id(),
@@ -97,7 +101,12 @@ impl Pulse {
     ///
     /// As [`Pulse::beat`].
     pub fn refresh(&mut self, iteration: u32, phase: CommandPhase) -> Result<(), DurableError> {
-        if clock::boot_millis().saturating_sub(self.written) < REFRESH_MS {
+        let wait = if self.said == (iteration, Some(phase)) {
+            REFRESH_MS
+        } else {
+            MOVED_MS
+        };
+        if clock::boot_millis().saturating_sub(self.written) < wait {
             return Ok(());
         }
         self.beat(iteration, Some(phase), false)

@@ -52,7 +52,7 @@ pub struct Listed {
 ///
 /// When the workspace log is damaged.
 pub fn list(layout: &Layout) -> Result<Vec<Listed>, Failure> {
-    let log = WorkspaceLog::read(&layout.workspace_log())
+    let log = WorkspaceLog::read(layout)
         .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))?;
     let mut listed: Vec<Listed> = runs::ids(layout)
         .iter()

@@ -87,7 +87,7 @@ fn run_items(layout: &Layout, run_id: &str) -> Result<Vec<Item>, Failure> {
 
 fn workspace_log(layout: &Layout) -> Item {
     const NAME: &str = "workspace log";
-    match WorkspaceLog::read(&layout.workspace_log()) {
+    match WorkspaceLog::read(layout) {
         Ok(log) if log.acts.is_empty() => Item::absent(NAME, "nothing has been recorded"),
         Ok(log) => Item::pass(
             NAME,

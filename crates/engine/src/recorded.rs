@@ -268,7 +268,7 @@ fn explain_view(view: &StateView) -> Explanation {
 /// Iterations in this workspace that nobody has acknowledged; `None` when the workspace log cannot be read.
 #[must_use]
 pub fn unacknowledged(layout: &Layout) -> Option<u32> {
-    WorkspaceLog::read(&layout.workspace_log())
+    WorkspaceLog::read(layout)
         .ok()
         .map(|log| log.debt().iterations())
 }

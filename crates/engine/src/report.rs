@@ -208,7 +208,7 @@ fn pin_lines(pins: &Pins) -> Vec<PinLine> {
 
 /// Who acknowledged the workspace after this run had ended.
 fn reviewers(layout: &Layout, state: &RunState) -> Vec<String> {
-    let Ok(log) = WorkspaceLog::read(&layout.workspace_log()) else {
+    let Ok(log) = WorkspaceLog::read(layout) else {
         return Vec::new();
     };
     let ended = log

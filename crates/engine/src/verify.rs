@@ -263,6 +263,18 @@ pub(crate) fn known_cause(cause: Option<&str>) -> &'static str {
         .unwrap_or("not_verified")
 }
 
+/// Fails a receipt that no named key signed: whoever names trusted keys asks for a signature.
+pub fn require_signature(verification: &mut Verification) {
+    let signed = |item: &Item| item.name == "signature" && item.status != Status::Absent;
+    if !verification.items.iter().any(signed) {
+        verification.items.push(Item::fail(
+            "trusted",
+            "signature_absent",
+            "keys were named to trust, and none of them signed this receipt",
+        ));
+    }
+}
+
 /// Fails what a caller requires and the receipt does not show.
 ///
 /// # Errors

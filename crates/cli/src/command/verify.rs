@@ -9,7 +9,7 @@ use loopexec_engine::{
     export::{is_archive, unpack, verify_redacted},
     failure::{Failure, chain},
     verify::{
-        Item, Parts, Status, Surroundings, Trust, Verification, parts, require,
+        Item, Parts, Status, Surroundings, Trust, Verification, parts, require, require_signature,
         verify as verify_parts,
     },
 };
@@ -59,6 +59,9 @@ pub(super) fn verify(
             )?
         }
     };
+    if signers.is_some() {
+        require_signature(&mut verification);
+    }
     require(&mut verification, &arguments.require)?;
     Ok(answer(&verification))
 }

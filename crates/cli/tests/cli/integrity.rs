@@ -194,3 +194,75 @@ fn a_receipt_of_contract_2_0_is_read_but_has_no_chain() {
         (30, Some("chain_absent"))
     );
 }
+
+#[test]
+fn the_work_command_cannot_clear_the_debt() {
+    let attacks = [
+        ("rm -rf .loopexec", 0),
+        (": >.loopexec/workspace.jsonl", 0),
+        (
+            "sed -i 's/\"iterations\":3/\"iterations\":0/' .loopexec/workspace.jsonl",
+            13,
+        ),
+        (
+            "tail -n 1 .loopexec/workspace.jsonl >>.loopexec/workspace.jsonl",
+            13,
+        ),
+    ];
+    for (attack, exit) in attacks {
+        let env = env();
+        env.run(&[
+            "run",
+            "--check",
+            "false",
+            "--max-iterations",
+            "3",
+            "--run-id",
+            "debt",
+        ]);
+        let ran = env.run(&[
+            "--json",
+            "run",
+            "--exec",
+            attack,
+            "--check",
+            "false",
+            "--max-iterations",
+            "1",
+        ]);
+        let expected = if exit == 0 { 12 } else { exit };
+        assert_eq!(ran.code, expected, "{attack}: {}", ran.stdout);
+        let shown = env.run(&["--json", "ack", "--show"]).stdout;
+        assert!(
+            shown.contains("\"iterations\":4") || exit == 13,
+            "{attack}: {shown}"
+        );
+        assert!(
+            env.path(".loopexec/run-debt.jsonl").is_file(),
+            "{attack}: the earlier receipt is there"
+        );
+        assert_eq!(env.run(&["verify", "--run-id", "debt"]).code, 0, "{attack}");
+        assert_eq!(env.run(&["check"]).code, 0, "{attack}");
+    }
+}
+
+#[test]
+fn naming_trusted_keys_asks_for_a_signature() {
+    let env = converged();
+    env.shell("ssh-keygen -q -t ed25519 -N '' -f key && printf 'ada %s\\n' \"$(cat key.pub)\" >signers && mv key key.pub signers ..");
+    let unsigned = env.run(&["--json", "verify", "--trusted", "../signers"]);
+    assert_eq!(
+        (unsigned.code, unsigned.json()["failure_cause"].as_str()),
+        (13, Some("signature_absent")),
+        "{}",
+        unsigned.stdout
+    );
+    assert_eq!(env.run(&["attest", "--key-file", "../key"]).code, 0);
+    assert_eq!(env.run(&["verify", "--trusted", "../signers"]).code, 0);
+    let unasked = env.run(&["verify"]);
+    assert!(
+        unasked.stdout.contains("present_unverified"),
+        "{}",
+        unasked.stdout
+    );
+}

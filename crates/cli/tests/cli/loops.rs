@@ -268,3 +268,37 @@ fn status_shows_each_iteration_as_it_was() {
     assert_eq!(env.run(&["status", "--iteration", "4"]).code, 20);
     assert_eq!(env.run(&["status", "--iteration=-1"]).code, 20);
 }
+
+#[test]
+fn a_raise_that_raises_nothing_is_refused_before_it_is_recorded() {
+    let env = env();
+    assert_eq!(
+        env.run(&["run", "--check", "false", "--max-iterations", "2"])
+            .code,
+        12
+    );
+    let before = env.read(".loopexec/run-local.jsonl");
+    for arguments in [
+        &["--max-iterations", "2"][..],
+        &["--max-iterations", "1"],
+        &["--max-iterations", "3", "--timeout", "1m"],
+    ] {
+        let all: Vec<&str> = ["run", "--resume", "--raise", "--reviewer", "ada"]
+            .iter()
+            .chain(arguments)
+            .copied()
+            .collect();
+        let ran = env.run(&all);
+        assert!(
+            [12, 20, 30].contains(&ran.code),
+            "{arguments:?}: {} {}",
+            ran.code,
+            ran.stderr
+        );
+        assert_eq!(
+            env.read(".loopexec/run-local.jsonl"),
+            before,
+            "{arguments:?}"
+        );
+    }
+}

@@ -251,7 +251,7 @@ fn record(
     act.fields.head = Some(head);
     act.fields.key_id = key_id.map(str::to_owned);
     act.fields.detail = Some(if key_id.is_some() { "ssh" } else { "hmac" }.to_owned());
-    WorkspaceLog::append(&layout.workspace_log(), act)
+    WorkspaceLog::append(layout, act)
         .map(|_| ())
         .map_err(|error| {
             Failure::workspace(format!(

@@ -8,7 +8,7 @@ use loopexec_core::{
     digest::Digest,
     event::{GuardName, GuardStatus, PinSource},
     state::RunState,
-    workspace::ActName,
+    workspace::{Act, ActName},
 };
 use serde_json::Value;
 
@@ -159,23 +159,38 @@ fn cost(state: &RunState) -> Cost {
 ///
 /// When the workspace log is damaged.
 pub fn earlier_runs(layout: &Layout, state: &RunState) -> Result<Vec<EarlierRun>, Failure> {
-    let log = WorkspaceLog::read(&layout.workspace_log())
+    let log = WorkspaceLog::read(layout)
         .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))?;
-    let own = |head: Option<Digest>| head == Some(state.head);
-    let before = log
-        .acts
-        .iter()
-        .take_while(|act| !(act.event == ActName::RunEnded && own(act.head)));
-    let mut earlier: Vec<EarlierRun> = before
-        .filter(|act| act.event == ActName::RunEnded)
-        .filter(|act| act.policy_hash == Some(state.run.policy_hash))
-        .filter_map(|act| {
-            Some(EarlierRun {
+    let this = (state.run_id.as_str(), Some(state.opened_ts_ms));
+    let mut last: Vec<(&Act, EarlierRun)> = Vec::new();
+    for act in log.acts.iter().filter(|act| act.event == ActName::RunEnded) {
+        if act
+            .opened_ts_ms
+            .is_some_and(|opened| opened > state.opened_ts_ms)
+            || (act.run_id.as_str(), act.opened_ts_ms) == this
+            || act.policy_hash != Some(state.run.policy_hash)
+        {
+            continue;
+        }
+        let Some(halt_reason) = act.halt_reason.clone() else {
+            continue;
+        };
+        // A run that was gone on with has ended more than once: its last end is its outcome.
+        let same = |(known, _): &(&Act, EarlierRun)| {
+            known.run_id == act.run_id
+                && act.opened_ts_ms.is_some()
+                && known.opened_ts_ms == act.opened_ts_ms
+        };
+        last.retain(|entry| !same(entry));
+        last.push((
+            act,
+            EarlierRun {
                 run_id: act.run_id.clone(),
-                halt_reason: act.halt_reason.clone()?,
-            })
-        })
-        .collect();
+                halt_reason,
+            },
+        ));
+    }
+    let mut earlier: Vec<EarlierRun> = last.into_iter().map(|(_, run)| run).collect();
     earlier.reverse();
     Ok(earlier)
 }

@@ -80,9 +80,7 @@ fn a_signed_run_is_accepted_noted_and_its_receipt_is_as_it_was() {
     assert_eq!(causes(&workspace, &key), Vec::<String>::new());
     let receipt = fs_err::read(workspace.layout.receipt(RUN)).unwrap();
     assert_eq!(receipt, log.bytes());
-    let acts = WorkspaceLog::read(&workspace.layout.workspace_log())
-        .unwrap()
-        .acts;
+    let acts = WorkspaceLog::read(&workspace.layout).unwrap().acts;
     assert_eq!(acts.len(), 1);
     assert_eq!(acts[0].event, ActName::Attested);
     assert_eq!(acts[0].head, Some(log.state().head));
@@ -162,7 +160,7 @@ fn earlier_runs_are_those_of_the_same_policy_that_ended_before_the_newest_first(
             Digest::of(b"another")
         });
         let layout = &workspace.layout;
-        WorkspaceLog::append(&layout.workspace_log(), act).unwrap();
+        WorkspaceLog::append(layout, act).unwrap();
     };
     ended("first", true, Digest::of(b"1"));
     ended("other", false, Digest::of(b"2"));

@@ -189,7 +189,7 @@ fn whole(
 
 /// The acts that concern the run since it ended: acknowledgements of the workspace, and signatures of this receipt.
 fn after(layout: &Layout, state: &RunState) -> Result<Vec<u8>, Failure> {
-    let log = WorkspaceLog::read(&layout.workspace_log())
+    let log = WorkspaceLog::read(layout)
         .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))?;
     let ended = log
         .acts

@@ -13,9 +13,11 @@ use loopexec_core::{
 };
 use loopexec_os::{
     clock,
-    durable::{Appender, DurableError, sync_directory},
+    durable::{Appender, DurableError, PRIVATE_FILE, sync_directory},
     lock::{FileLock, LockError},
 };
+
+use crate::layout::Layout;
 
 /// How long another command may hold the short lock.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -77,6 +79,7 @@ impl NewAct {
                 head: None,
                 halt_reason: None,
                 policy_hash: None,
+                opened_ts_ms: None,
                 key_id: None,
                 detail: None,
             },
@@ -90,46 +93,51 @@ pub struct WorkspaceLog {
     /// In order.
     pub acts: Vec<Act>,
     head: Option<Digest>,
-    good_bytes: u64,
+    bytes: Vec<u8>,
 }
 
 impl WorkspaceLog {
-    /// Reads the log; a missing one is empty. A torn last line (no newline) is left out.
+    /// Reads the log of a workspace; a missing one is empty. A torn last line (no newline) is left out.
+    ///
+    /// Where the copy outside holds more, it is the log: the workspace has lost acts.
     ///
     /// # Errors
     ///
-    /// When it cannot be read or a line within it is damaged.
-    pub fn read(path: &Path) -> Result<Self, WorkspaceLogError> {
-        let bytes = match loopexec_os::durable::read_regular(path, BYTES_MAX) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Self::default());
-            }
-            Err(error) => {
-                return Err(DurableError::System {
-                    action: "read",
-                    path: path.to_owned(),
-                    source: error,
-                }
-                .into());
+    /// When it cannot be read, a line within it is damaged, or it contradicts the copy outside.
+    pub fn read(layout: &Layout) -> Result<Self, WorkspaceLogError> {
+        let path = layout.workspace_log();
+        let inside = good_part(&path)?;
+        let outside = match copy_of(layout) {
+            Some(copy) => good_part(&copy)?,
+            None => Vec::new(),
+        };
+        let whole = match (inside.starts_with(&outside), outside.starts_with(&inside)) {
+            (true, _) => inside,
+            (false, true) => outside,
+            (false, false) => {
+                return Err(damaged(
+                    &path,
+                    0,
+                    "it contradicts the copy outside the workspace",
+                ));
             }
         };
+        Self::parse(&path, &whole)
+    }
+
+    fn parse(path: &Path, bytes: &[u8]) -> Result<Self, WorkspaceLogError> {
         let mut log = Self::default();
         for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1_u64..) {
-            let Some(content) = line.strip_suffix(b"\n") else {
-                break;
-            };
+            let content = line.strip_suffix(b"\n").unwrap_or(line);
             let act: Act = serde_json::from_slice(content)
                 .map_err(|error| damaged(path, number, &error.to_string()))?;
             if act.prev != log.head.unwrap_or_else(genesis) || act.seq.saturating_add(1) != number {
                 return Err(damaged(path, number, "it does not continue the chain"));
             }
             log.head = Some(Digest::of(content));
-            log.good_bytes = log
-                .good_bytes
-                .saturating_add(u64::try_from(line.len()).unwrap_or(u64::MAX));
             log.acts.push(act);
         }
+        log.bytes = bytes.to_vec();
         Ok(log)
     }
 
@@ -143,22 +151,42 @@ impl WorkspaceLog {
         debt
     }
 
-    /// Appends an act, durably. The log itself carries the short lock.
+    /// The log as bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Makes the log in the workspace and its copy outside equal again, and gives the log.
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkspaceLog::append`].
+    pub fn align(layout: &Layout) -> Result<Self, WorkspaceLogError> {
+        let path = layout.workspace_log();
+        if fs_err::symlink_metadata(&path).is_err()
+            && copy_of(layout).is_none_or(|copy| !copy.exists())
+        {
+            return Ok(Self::default());
+        }
+        let _held = FileLock::acquire(&path, PATIENCE)?;
+        let log = Self::read(layout)?;
+        if let Some(copy) = copy_of(layout) {
+            bring_to(&copy, &log.bytes)?;
+        }
+        bring_to(&path, &log.bytes)?;
+        Ok(log)
+    }
+
+    /// Appends an act, durably, outside first: so the workspace never holds an act that the copy does not.
     ///
     /// # Errors
     ///
     /// When the log is damaged, in use, or the disk does not take it.
-    pub fn append(path: &Path, new: NewAct) -> Result<Act, WorkspaceLogError> {
-        let is_new = fs_err::symlink_metadata(path).is_err();
-        let _held = FileLock::acquire(path, PATIENCE)?;
-        let log = Self::read(path)?;
-        let mut file = Appender::open(path)?;
-        if is_new && let Some(parent) = path.parent() {
-            sync_directory(parent)?;
-        }
-        if file.len() > log.good_bytes {
-            file.truncate(log.good_bytes)?;
-        }
+    pub fn append(layout: &Layout, new: NewAct) -> Result<Act, WorkspaceLogError> {
+        let path = layout.workspace_log();
+        let _held = FileLock::acquire(&path, PATIENCE)?;
+        let log = Self::read(layout)?;
         let ts_ms = clock::wall_millis();
         let act = Act {
             ts: ts_ms.div_euclid(1000),
@@ -169,13 +197,73 @@ impl WorkspaceLog {
             run_id: new.run_id,
             ..new.fields
         };
-        let mut line =
-            serde_json::to_vec(&act).map_err(|error| damaged(path, 0, &error.to_string()))?;
-        line.push(b'\n');
-        file.append(&line)?;
-        file.sync()?;
+        let mut bytes = log.bytes;
+        serde_json::to_writer(&mut bytes, &act)
+            .map_err(|error| damaged(&path, 0, &error.to_string()))?;
+        bytes.push(b'\n');
+        if let Some(copy) = copy_of(layout) {
+            bring_to(&copy, &bytes)?;
+        }
+        bring_to(&path, &bytes)?;
         Ok(act)
     }
+}
+
+/// The copy outside the workspace, where a place for it is there.
+fn copy_of(layout: &Layout) -> Option<PathBuf> {
+    layout
+        .outside()
+        .filter(|directory| directory.is_dir())
+        .map(|directory| directory.join("workspace.jsonl"))
+}
+
+/// A log up to its last whole line; nothing of a log that is not there.
+fn good_part(path: &Path) -> Result<Vec<u8>, WorkspaceLogError> {
+    let mut bytes = match loopexec_os::durable::read_regular(path, BYTES_MAX) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => {
+            return Err(DurableError::System {
+                action: "read",
+                path: path.to_owned(),
+                source: error,
+            }
+            .into());
+        }
+    };
+    let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end.saturating_add(1));
+    bytes.truncate(whole);
+    Ok(bytes)
+}
+
+/// Makes a file hold these bytes, in place: what it has of them stays, the rest is cut and appended.
+fn bring_to(path: &Path, bytes: &[u8]) -> Result<(), WorkspaceLogError> {
+    let (mut file, is_new) = match Appender::open(path) {
+        Ok(file) => (file, false),
+        Err(error) if error.system_kind() == Some(std::io::ErrorKind::NotFound) => {
+            (Appender::create_new(path, PRIVATE_FILE)?, true)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let have = file.contents(usize::MAX)?;
+    let common = have
+        .iter()
+        .zip(bytes)
+        .take_while(|(have, want)| have == want)
+        .count();
+    if common < have.len() {
+        file.truncate(u64::try_from(common).unwrap_or(u64::MAX))?;
+    }
+    if let Some(rest) = bytes.get(common..).filter(|rest| !rest.is_empty()) {
+        file.append(rest)?;
+    }
+    if is_new || common < have.len() || common < bytes.len() {
+        file.sync()?;
+    }
+    if let (true, Some(parent)) = (is_new, path.parent()) {
+        sync_directory(parent)?;
+    }
+    Ok(())
 }
 
 fn damaged(path: &Path, line: u64, why: &str) -> WorkspaceLogError {
@@ -196,42 +284,66 @@ mod tests {
         act
     }
 
+    /// A workspace with a place outside of it.
+    fn place() -> (tempfile::TempDir, Layout) {
+        let directory = tempfile::tempdir().unwrap();
+        let layout = Layout::new(
+            &directory.path().join("work"),
+            Some(&directory.path().join("state")),
+        );
+        fs_err::create_dir_all(layout.store()).unwrap();
+        fs_err::create_dir_all(layout.outside().unwrap()).unwrap();
+        (directory, layout)
+    }
+
+    fn debt(layout: &Layout) -> u32 {
+        WorkspaceLog::read(layout).unwrap().debt().iterations()
+    }
+
     #[test]
     fn acts_are_chained_and_an_acknowledgement_clears_the_debt() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("workspace.jsonl");
-        let append = |act| WorkspaceLog::append(&path, act).unwrap();
+        let (_directory, layout) = place();
+        let append = |act| WorkspaceLog::append(&layout, act).unwrap();
         append(ended("a", 2));
         append(ended("b", 3));
-        assert_eq!(WorkspaceLog::read(&path).unwrap().debt().iterations(), 5);
+        assert_eq!(debt(&layout), 5);
         append(NewAct::new(ActName::Ack, "b"));
         append(ended("b", 1));
-        let log = WorkspaceLog::read(&path).unwrap();
+        let log = WorkspaceLog::read(&layout).unwrap();
         assert_eq!(log.debt().iterations(), 1);
         assert_eq!(
             log.acts.iter().map(|act| act.seq).collect::<Vec<_>>(),
             [0, 1, 2, 3]
         );
+        let copy = fs_err::read(copy_of(&layout).unwrap()).unwrap();
+        assert_eq!(copy, fs_err::read(layout.workspace_log()).unwrap());
     }
 
     #[test]
-    fn a_torn_tail_is_cut_by_the_next_append_and_a_changed_line_is_damage() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("workspace.jsonl");
-        WorkspaceLog::append(&path, ended("a", 2)).unwrap();
-        let good = fs_err::read(&path).unwrap();
-        let mut torn = good.clone();
-        torn.extend_from_slice(b"{\"ts\":1");
-        fs_err::write(&path, &torn).unwrap();
-        WorkspaceLog::append(&path, ended("a", 1)).unwrap();
-        assert_eq!(WorkspaceLog::read(&path).unwrap().debt().iterations(), 3);
-        let text = fs_err::read_to_string(&path).unwrap().replacen(
-            "\"iterations\":2",
-            "\"iterations\":0",
-            1,
-        );
-        fs_err::write(&path, text).unwrap();
-        let error = WorkspaceLog::read(&path).unwrap_err().to_string();
+    fn what_the_workspace_loses_is_taken_from_the_copy() {
+        let (_directory, layout) = place();
+        WorkspaceLog::append(&layout, ended("a", 2)).unwrap();
+        for lost in ["", "{\"ts\":1"] {
+            fs_err::write(layout.workspace_log(), lost).unwrap();
+            assert_eq!(debt(&layout), 2);
+        }
+        fs_err::remove_file(layout.workspace_log()).unwrap();
+        WorkspaceLog::append(&layout, ended("a", 1)).unwrap();
+        assert_eq!(debt(&layout), 3);
+    }
+
+    #[test]
+    fn a_changed_line_is_damage_or_a_contradiction() {
+        let (_directory, layout) = place();
+        WorkspaceLog::append(&layout, ended("a", 2)).unwrap();
+        WorkspaceLog::append(&layout, ended("a", 1)).unwrap();
+        let text = fs_err::read_to_string(layout.workspace_log()).unwrap();
+        let changed = text.replacen("\"iterations\":2", "\"iterations\":0", 1);
+        fs_err::write(layout.workspace_log(), &changed).unwrap();
+        let error = WorkspaceLog::read(&layout).unwrap_err().to_string();
+        assert!(error.contains("contradicts the copy"), "{error}");
+        fs_err::write(copy_of(&layout).unwrap(), &changed).unwrap();
+        let error = WorkspaceLog::read(&layout).unwrap_err().to_string();
         assert!(
             error.contains("line 2") && error.contains("chain"),
             "{error}"

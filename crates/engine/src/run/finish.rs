@@ -2,7 +2,8 @@
 
 use loopexec_core::{
     event::{Event, Halt, SnapshotLabel, WorkspaceContent},
-    halt::HaltReason,
+    explain::{Advice, explain},
+    halt::{FailureCause, HaltReason},
     state::RunState,
     workspace::ActName,
 };
@@ -96,8 +97,7 @@ pub(crate) fn settle(layout: &Layout, state: &RunState) -> Result<(), Failure> {
         ))
         .because("workspace_log_unusable")
     };
-    let path = layout.workspace_log();
-    let log = WorkspaceLog::read(&path).map_err(failed)?;
+    let log = WorkspaceLog::read(layout).map_err(failed)?;
     let settled = log.acts.iter().any(|act| {
         act.event == ActName::RunEnded && act.run_id == state.run_id && act.head == Some(state.head)
     });
@@ -114,7 +114,8 @@ pub(crate) fn settle(layout: &Layout, state: &RunState) -> Result<(), Failure> {
         .as_ref()
         .map(|halt| halt.halt_reason.name().to_owned());
     act.fields.policy_hash = Some(state.run.policy_hash);
-    WorkspaceLog::append(&path, act).map_err(failed)?;
+    act.fields.opened_ts_ms = Some(state.opened_ts_ms);
+    WorkspaceLog::append(layout, act).map_err(failed)?;
     Ok(())
 }
 
@@ -141,7 +142,7 @@ pub(crate) fn workspace_block(state: &RunState, digest: Option<String>) -> Works
             WorkspaceContent::LastAttempt,
             format!("loopexec step --run-id {id}"),
         ),
-        Some(halt) => (halt.content, next_command(id, halt)),
+        Some(halt) => (halt.content, next_command(state, halt)),
     };
     WorkspaceBlock {
         content,
@@ -150,15 +151,17 @@ pub(crate) fn workspace_block(state: &RunState, digest: Option<String>) -> Works
     }
 }
 
-fn next_command(id: &str, halt: &Halt) -> String {
-    let capped = halt.halt_reason == HaltReason::MaxIterationsReached;
-    if halt.halt_reason == HaltReason::SuccessConditionMet {
-        format!("loopexec replay --run-id {id}")
-    } else if halt.halt_reason == HaltReason::ComprehensionDebtExceeded {
-        "loopexec ack --reviewer NAME".to_owned()
-    } else if halt.continuable() && !capped {
-        format!("loopexec run --resume --run-id {id}")
-    } else {
-        format!("loopexec explain-halt --run-id {id}")
+fn next_command(state: &RunState, halt: &Halt) -> String {
+    let id = &state.run_id;
+    let raise =
+        |flag: &str| format!("loopexec run --resume --run-id {id} --raise {flag} --reviewer NAME");
+    let worth_raising = explain(state).advice == Advice::RaiseTheLimit;
+    match (halt.halt_reason, halt.failure_cause) {
+        (HaltReason::SuccessConditionMet, _) => format!("loopexec replay --run-id {id}"),
+        (HaltReason::ComprehensionDebtExceeded, _) => "loopexec ack --show".to_owned(),
+        (HaltReason::MaxIterationsReached, _) if worth_raising => raise("--max-iterations N"),
+        (_, Some(FailureCause::DeadlineExceeded)) if worth_raising => raise("--timeout D"),
+        (_, Some(FailureCause::Cancelled)) => format!("loopexec run --resume --run-id {id}"),
+        (_, _) => format!("loopexec report --run-id {id}"),
     }
 }

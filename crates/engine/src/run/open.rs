@@ -96,6 +96,7 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
         .unwrap_or_default();
     snapshot::point_latest(&session.layout, &config.run_id, &bytes)
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
+    session.look_at_acts()?;
     record_t0(&mut session, kept)?;
     watcher.opened(session.state()?);
     Ok(session)
@@ -155,6 +156,7 @@ pub(super) fn assemble(
         signals: config.signals.clone(),
         content: None,
         seen: None,
+        acts: None,
         members: None,
         failing: None,
         regressed: Vec::new(),
@@ -208,7 +210,7 @@ fn context_manifest(config: &RunConfig) -> Vec<ContextEntry> {
 
 /// Iterations in this workspace that nobody has acknowledged.
 pub(super) fn debt(layout: &Layout) -> Result<u32, Failure> {
-    WorkspaceLog::read(&layout.workspace_log())
+    WorkspaceLog::read(layout)
         .map(|log| log.debt().iterations())
         .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))
 }

@@ -56,6 +56,7 @@ pub(super) fn resume(
         return Ok(Resumed::Ended(Box::new(end)));
     }
     same_policy(&recovered.state, options)?;
+    raises(&recovered.state, options)?;
     copy_is_kept(&recovered.state, outside)?;
     settle_latest(&layout)?;
     let Recovered {
@@ -83,6 +84,7 @@ pub(super) fn resume(
         .unwrap_or_default();
     snapshot::point_latest(&session.layout, &config.run_id, &bytes)
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
+    session.look_at_acts()?;
     reopen_content(&mut session, config);
     note_interruption(&mut session, interrupted);
     watcher.opened(session.state()?);
@@ -347,6 +349,28 @@ fn same_policy(state: &RunState, options: &ResumeOptions) -> Result<(), Failure>
         .because("policy_changed")
         .hint("leave flags out to take the recorded ones; a limit is raised with --raise --reviewer NAME")),
         Some(_) | None => Ok(()),
+    }
+}
+
+/// Refuses a raise that raises nothing, before anything is recorded.
+fn raises(state: &RunState, options: &ResumeOptions) -> Result<(), Failure> {
+    let refused = |what: &str, now: u64| {
+        Err(Failure::invariant(format!(
+            "{what} is not higher than the {now} in force, so it raises nothing"
+        ))
+        .because("limit_invalid"))
+    };
+    let cap = state.policy.max_iterations;
+    if options.max_iterations.is_some_and(|given| given <= cap) {
+        return refused("--max-iterations", cap.into());
+    }
+    match (options.timeout_ms, state.policy.timeout_ms) {
+        (Some(given), Some(now)) if given <= now => refused("--timeout", now.0),
+        (Some(_), None) => Err(Failure::invariant(
+            "--timeout cannot be raised: the run has no total time to raise",
+        )
+        .because("limit_invalid")),
+        (Some(_), Some(_)) | (None, _) => Ok(()),
     }
 }
 

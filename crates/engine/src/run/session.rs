@@ -25,7 +25,7 @@ use crate::{
     failure::{Failure, chain},
     heartbeat::Pulse,
     layout::Layout,
-    log::{LogError, Receipt, Tampering},
+    log::{LogError, Receipt, Tampering, WorkspaceLog},
     redact::Redactor,
     snapshot::{self, StateView},
 };
@@ -44,6 +44,8 @@ pub(super) struct Session {
     pub(super) content: Option<Content>,
     /// The snapshot as last written.
     pub(super) seen: Option<Seen>,
+    /// The workspace log as last seen.
+    pub(super) acts: Option<Seen>,
     /// The test-determining set that no guard has used yet, or why there is none.
     pub(super) members: Option<Result<BTreeSet<String>, String>>,
     /// The failing set that is not recorded yet.
@@ -112,12 +114,13 @@ impl Session {
             .tampering()
             .map_err(|error| unrecorded(&error))?;
         let state = self.seen.as_mut().map_or(Since::Same, Seen::since);
+        let acts = self.acts.as_mut().map_or(Since::Same, Seen::since);
         let mut inspection = Inspection {
             phase,
             restored: 0,
             changed: Vec::new(),
         };
-        if receipt == Tampering::None && state == Since::Same {
+        if receipt == Tampering::None && state == Since::Same && acts == Since::Same {
             return Ok(inspection);
         }
         self.remake_store()?;
@@ -140,6 +143,9 @@ impl Session {
         if let (Since::Changed, Some(seen)) = (state, &self.seen) {
             inspection.changed.push(name_of(seen.path()));
         }
+        if acts != Since::Same && self.acts_were_forged()? {
+            inspection.changed.push("workspace.jsonl".to_owned());
+        }
         if let Some(seen) = self.seen.take() {
             let (path, bytes) = (seen.path().to_owned(), seen.bytes().to_vec());
             replace_file(&path, &bytes, PRIVATE_FILE, SyncMode::None)
@@ -149,6 +155,48 @@ impl Session {
             self.seen = Some(Seen::now(path, bytes));
         }
         Ok(inspection)
+    }
+
+    /// Whether the workspace log holds what no command of this program wrote; it is then put right from the copy outside.
+    ///
+    /// An act that another command recorded meanwhile stands in the copy too, and is none.
+    fn acts_were_forged(&mut self) -> Result<bool, Failure> {
+        let path = self.layout.workspace_log();
+        let bytes = fs_err::read(&path).unwrap_or_default();
+        let before = self
+            .acts
+            .as_ref()
+            .map(|seen| seen.bytes().to_vec())
+            .unwrap_or_default();
+        let copy = self
+            .layout
+            .outside()
+            .map(|place| place.join("workspace.jsonl"));
+        let outside = copy.and_then(|copy| fs_err::read(copy).ok());
+        // Without a copy outside, the log as it was at the last look stands for it.
+        let truth = outside.unwrap_or(before);
+        let forged = !truth.starts_with(&bytes);
+        if forged {
+            let aside = self.aside("workspace")?;
+            fs_err::rename(&path, aside).map_err(|error| {
+                Failure::internal(error.to_string()).because("workspace_log_unusable")
+            })?;
+        }
+        if bytes != truth {
+            replace_file(&path, &truth, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
+                Failure::internal(chain(&error)).because("workspace_log_unusable")
+            })?;
+        }
+        self.acts = Some(Seen::now(path, truth));
+        Ok(forged)
+    }
+
+    /// Makes the workspace log and its copy agree, and remembers how it looks.
+    pub(super) fn look_at_acts(&mut self) -> Result<(), Failure> {
+        let log = WorkspaceLog::align(&self.layout)
+            .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))?;
+        self.acts = Some(Seen::now(self.layout.workspace_log(), log.bytes().to_vec()));
+        Ok(())
     }
 
     /// Makes the directories of the store again, where they are gone.
@@ -163,7 +211,10 @@ impl Session {
             ))
             .because("workspace_removed"));
         }
-        store::prepare(&self.layout, Some(&self.state()?.run_id))
+        let run_id = self.state()?.run_id.clone();
+        store::prepare(&self.layout, Some(&run_id))?;
+        store::bring_receipts_back(&self.layout, &run_id);
+        Ok(())
     }
 
     /// A fresh path for what has to be kept as evidence.

@@ -15,7 +15,9 @@ use loopexec_os::{
 
 use crate::{
     failure::{Failure, chain},
-    layout::Layout,
+    layout::{Layout, valid_run_id},
+    log::read,
+    snapshot,
 };
 
 /// Makes `.loopexec/` and the directories below it that a run needs.
@@ -44,6 +46,41 @@ pub(super) fn prepare_outside(layout: &Layout) -> Option<PathBuf> {
     fs_err::create_dir_all(parent).ok()?;
     create_private_directory(directory).ok()?;
     Some(directory.to_owned())
+}
+
+/// Writes receipts of earlier runs again that the workspace has lost and the place outside still has, with their snapshots.
+///
+/// What cannot be written is left out: the run under way does not depend on it.
+pub(super) fn bring_receipts_back(layout: &Layout, current: &str) {
+    let Some(entries) = layout
+        .outside()
+        .and_then(|place| fs_err::read_dir(place).ok())
+    else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let id = name
+            .to_str()
+            .and_then(|name| name.strip_prefix("run-")?.strip_suffix(".jsonl"));
+        let Some(id) = id.filter(|id| *id != current && valid_run_id(id)) else {
+            continue;
+        };
+        let receipt = layout.receipt(id);
+        if fs_err::symlink_metadata(&receipt).is_ok() {
+            continue;
+        }
+        let Ok(log) = read(&entry.path(), &mut |_| {}) else {
+            continue;
+        };
+        let Ok(bytes) = fs_err::read(entry.path()) else {
+            continue;
+        };
+        let written = replace_file(&receipt, &bytes, PRIVATE_FILE, SyncMode::None);
+        if let (Ok(()), Some(state)) = (written, &log.state) {
+            let _ = snapshot::write(layout, state, SyncMode::None);
+        }
+    }
 }
 
 /// Takes the workspace's lock, makes the store below it, and says who holds it when another does.
