@@ -30,6 +30,9 @@ use crate::{
     snapshot::{self, StateView},
 };
 
+/// What the record calls the second copy: its path is a person's, and says nothing to a verifier.
+const OUTSIDE_COPY: &str = "the copy outside the workspace";
+
 /// A live run.
 pub(super) struct Session {
     pub(super) layout: Layout,
@@ -117,6 +120,7 @@ impl Session {
             restored: 0,
             changed: Vec::new(),
         };
+        self.inspect_copy(&mut inspection)?;
         if receipt == Tampering::None && state == Since::Same {
             return Ok(inspection);
         }
@@ -149,6 +153,20 @@ impl Session {
             self.seen = Some(Seen::now(path, bytes));
         }
         Ok(inspection)
+    }
+
+    /// Looks at the second copy, and makes it again where it was touched: it is what speaks for the receipt later.
+    fn inspect_copy(&mut self, inspection: &mut Inspection) -> Result<(), Failure> {
+        let failed = |error| unrecorded(&error);
+        match self.receipt.copy_tampering().map_err(failed)? {
+            Tampering::None => return Ok(()),
+            Tampering::Deleted => self.notes.push(format!(
+                "the {} command deleted the copy of the record outside the workspace; it was made again",
+                inspection.phase.name()
+            )),
+            Tampering::Changed => inspection.changed.push(OUTSIDE_COPY.to_owned()),
+        }
+        self.receipt.write_copy_again().map_err(failed)
     }
 
     /// Makes the directories of the store again, where they are gone.
@@ -194,7 +212,7 @@ impl Session {
                 CommandPhase::Exec | CommandPhase::Integrity => GuardStage::Static,
             };
             let now = format!(
-                "changed during the {} command; kept in runs/<id>/tampered",
+                "changed during the {} command; kept in runs/<id>/tampered, or beside the copy",
                 inspection.phase.name()
             );
             let results = vec![guard::receipt_tampered(inspection.changed, &now)];
