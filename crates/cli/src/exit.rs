@@ -56,7 +56,7 @@ fn finish(json: bool, answer: &Answer, class: ExitClass) -> u8 {
     let bytes = if json {
         answer.envelope.line()
     } else {
-        answer.text.clone().into_bytes()
+        ui::plain(&answer.text).into_bytes()
     };
     match ui::print_once(&bytes) {
         Delivery::Written | Delivery::ReaderGone => code,

@@ -55,8 +55,8 @@ impl Display {
 
     fn say(&self, line: &str) {
         match (&self.bar, self.show) {
-            (Some(bar), Show::Live) => bar.suspend(|| ui::say(line)),
-            (None, Show::Live) | (_, Show::Plain) => ui::say(line),
+            (Some(bar), Show::Live) => bar.suspend(|| ui::say_painted(line)),
+            (None, Show::Live) | (_, Show::Plain) => ui::say_painted(line),
             (_, Show::Nothing) => {}
         }
     }
@@ -141,6 +141,6 @@ impl Watcher for Display {
     }
 
     fn note(&mut self, text: &str) {
-        self.say(&format!("note: {text}"));
+        self.say(&ui::plain(&format!("note: {text}")));
     }
 }

@@ -129,6 +129,32 @@ fn an_innocent_clean_is_repaired_and_recorded() {
 }
 
 #[test]
+fn a_copy_outside_that_was_deleted_is_made_again_and_one_that_was_changed_is_tampering() {
+    for (act, code) in [
+        ("chmod 644 \"$f\"", 10),
+        ("rm \"$f\"", 10),
+        ("rm -r ~/.local/state", 10),
+        ("echo '{}' >>\"$f\"", 13),
+        (": >\"$f\"", 13),
+        ("rm \"$f\"; mkfifo \"$f\"", 13),
+        ("rm \"$f\"; mkdir \"$f\"", 13),
+    ] {
+        let env = env();
+        let exec = format!("for f in ~/.local/state/loopexec/*/run-local.jsonl; do {act}; done");
+        let ran = env.run(&["--json", "run", "--exec", &exec, "--check", "true"]);
+        assert_eq!(ran.code, code, "{act}: {} {}", ran.stdout, ran.stderr);
+        let (verified, value) = verify(&env);
+        assert_eq!(verified, 0, "{act}: {value}");
+        let checks = value["checks"].as_array().unwrap();
+        let anchor = checks
+            .iter()
+            .find(|check| check["name"] == "anchor")
+            .unwrap();
+        assert_eq!(anchor["status"], "pass", "{act}: {anchor}");
+    }
+}
+
+#[test]
 fn a_touch_is_no_tampering_and_a_replaced_file_is() {
     let env = env();
     let ran = env.run(&[

@@ -224,6 +224,66 @@ impl Receipt {
         }
     }
 
+    /// Whether somebody else touched the second copy since the last write to it. Costs two `stat` calls when nobody did.
+    ///
+    /// # Errors
+    ///
+    /// When the copy cannot be inspected.
+    pub fn copy_tampering(&mut self) -> Result<Tampering, LogError> {
+        let Some(copy) = &mut self.copy else {
+            return Ok(Tampering::None);
+        };
+        match copy.unchanged()? {
+            Witness::Same => Ok(Tampering::None),
+            Witness::Missing => Ok(Tampering::Deleted),
+            Witness::Replaced => Ok(Tampering::Changed),
+            Witness::Changed => {
+                let same = own(copy).is_ok_and(|mut content| {
+                    content.extend_from_slice(&self.owed);
+                    Sha256::digest(&content) == self.content.clone().finalize()
+                });
+                if same {
+                    copy.acknowledge_times()?;
+                    return Ok(Tampering::None);
+                }
+                Ok(Tampering::Changed)
+            }
+        }
+    }
+
+    /// Makes the second copy again at its path; what stands there is moved aside, in its directory.
+    ///
+    /// # Errors
+    ///
+    /// When nothing holds any more what was written, or the disk does not take it.
+    pub fn write_copy_again(&mut self) -> Result<(), LogError> {
+        let Some(path) = self.copy.as_ref().map(|copy| copy.path().to_owned()) else {
+            return Ok(());
+        };
+        let content = self.original()?;
+        let parent = path.parent().map_or_else(PathBuf::new, Path::to_owned);
+        if let Some(above) = parent.parent() {
+            fs_err::create_dir_all(above).map_err(|source| DurableError::System {
+                action: "create",
+                path: above.to_owned(),
+                source,
+            })?;
+        }
+        create_private_directory(&parent)?;
+        let aside = parent.join(format!("tampered-{}-{}", self.run_id, clock::wall_millis()));
+        match rustix::fs::rename(&path, &aside) {
+            Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+            Err(errno) => return Err(system("move aside", &path, errno)),
+        }
+        let mut copy = Appender::create_new(&path, PRIVATE_FILE)?;
+        copy.append(&content)?;
+        copy.sync()?;
+        sync_directory(&parent)?;
+        self.copy = Some(copy);
+        self.owed.clear();
+        Ok(())
+    }
+
     /// Writes the receipt again at its path: from the outside copy where there is one, else from the file still open.
     ///
     /// What stands at the path is moved to `aside` first. Returns how many lines were written.

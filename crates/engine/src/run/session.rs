@@ -11,7 +11,10 @@ use loopexec_core::{
     state::RunState,
 };
 use loopexec_os::{
-    durable::{PRIVATE_FILE, SyncMode, create_private_directory, replace_file},
+    durable::{
+        LOG_FILE_BYTES, PRIVATE_FILE, SyncMode, create_private_directory, read_regular,
+        replace_file,
+    },
     guardian::Guardian,
     lock::WorkspaceLock,
     signals::Signals,
@@ -29,6 +32,9 @@ use crate::{
     redact::Redactor,
     snapshot::{self, StateView},
 };
+
+/// What the record calls the second copy: its path is a person's, and says nothing to a verifier.
+const OUTSIDE_COPY: &str = "the copy outside the workspace";
 
 /// A live run.
 pub(super) struct Session {
@@ -120,6 +126,7 @@ impl Session {
             restored: 0,
             changed: Vec::new(),
         };
+        self.inspect_copy(&mut inspection)?;
         if receipt == Tampering::None && state == Since::Same && acts == Since::Same {
             return Ok(inspection);
         }
@@ -162,7 +169,7 @@ impl Session {
     /// An act that another command recorded meanwhile stands in the copy too, and is none.
     fn acts_were_forged(&mut self) -> Result<bool, Failure> {
         let path = self.layout.workspace_log();
-        let bytes = fs_err::read(&path).unwrap_or_default();
+        let found = read_regular(&path, LOG_FILE_BYTES);
         let before = self
             .acts
             .as_ref()
@@ -172,17 +179,22 @@ impl Session {
             .layout
             .outside()
             .map(|place| place.join("workspace.jsonl"));
-        let outside = copy.and_then(|copy| fs_err::read(copy).ok());
+        let outside = copy.and_then(|copy| read_regular(&copy, LOG_FILE_BYTES).ok());
         // Without a copy outside, the log as it was at the last look stands for it.
         let truth = outside.unwrap_or(before);
-        let forged = !truth.starts_with(&bytes);
+        let bytes = match found {
+            Ok(bytes) => Some(bytes),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
+            Err(_) => None,
+        };
+        let forged = bytes.as_ref().is_none_or(|bytes| !truth.starts_with(bytes));
         if forged {
             let aside = self.aside("workspace")?;
             fs_err::rename(&path, aside).map_err(|error| {
                 Failure::internal(error.to_string()).because("workspace_log_unusable")
             })?;
         }
-        if bytes != truth {
+        if bytes.as_ref() != Some(&truth) {
             replace_file(&path, &truth, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
                 Failure::internal(chain(&error)).because("workspace_log_unusable")
             })?;
@@ -197,6 +209,20 @@ impl Session {
             .map_err(|error| Failure::invariant(chain(&error)).because("workspace_log_damaged"))?;
         self.acts = Some(Seen::now(self.layout.workspace_log(), log.bytes().to_vec()));
         Ok(())
+    }
+
+    /// Looks at the second copy, and makes it again where it was touched: it is what speaks for the receipt later.
+    fn inspect_copy(&mut self, inspection: &mut Inspection) -> Result<(), Failure> {
+        let failed = |error| unrecorded(&error);
+        match self.receipt.copy_tampering().map_err(failed)? {
+            Tampering::None => return Ok(()),
+            Tampering::Deleted => self.notes.push(format!(
+                "the {} command deleted the copy of the record outside the workspace; it was made again",
+                inspection.phase.name()
+            )),
+            Tampering::Changed => inspection.changed.push(OUTSIDE_COPY.to_owned()),
+        }
+        self.receipt.write_copy_again().map_err(failed)
     }
 
     /// Makes the directories of the store again, where they are gone.
@@ -245,7 +271,7 @@ impl Session {
                 CommandPhase::Exec | CommandPhase::Integrity => GuardStage::Static,
             };
             let now = format!(
-                "changed during the {} command; kept in runs/<id>/tampered",
+                "changed during the {} command; kept in runs/<id>/tampered, or beside the copy",
                 inspection.phase.name()
             );
             let results = vec![guard::receipt_tampered(inspection.changed, &now)];

@@ -8,7 +8,10 @@ use std::{
 };
 
 use loopexec_os::{
-    durable::{DurableError, PRIVATE_FILE, SyncMode, create_private_directory, replace_file},
+    durable::{
+        DurableError, LOG_FILE_BYTES, PRIVATE_FILE, SyncMode, create_private_directory,
+        read_regular, replace_file,
+    },
     lock::{LockError, WorkspaceLock},
     process,
 };
@@ -73,7 +76,7 @@ pub(super) fn bring_receipts_back(layout: &Layout, current: &str) {
         let Ok(log) = read(&entry.path(), &mut |_| {}) else {
             continue;
         };
-        let Ok(bytes) = fs_err::read(entry.path()) else {
+        let Ok(bytes) = read_regular(&entry.path(), LOG_FILE_BYTES) else {
             continue;
         };
         let written = replace_file(&receipt, &bytes, PRIVATE_FILE, SyncMode::None);
