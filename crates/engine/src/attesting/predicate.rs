@@ -164,6 +164,9 @@ pub fn earlier_runs(layout: &Layout, state: &RunState) -> Result<Vec<EarlierRun>
     let this = (state.run_id.as_str(), Some(state.opened_ts_ms));
     let mut last: Vec<(&Act, EarlierRun)> = Vec::new();
     for act in log.acts.iter().filter(|act| act.event == ActName::RunEnded) {
+        if act.head == Some(state.head) {
+            break;
+        }
         if act
             .opened_ts_ms
             .is_some_and(|opened| opened > state.opened_ts_ms)
