@@ -15,7 +15,8 @@ use super::{
     content::{Content, ContentError},
     finish,
     session::{Session, unrecorded},
-    store, tools,
+    store::{self, Seen},
+    tools,
 };
 use crate::{
     failure::{Failure, chain},
@@ -150,6 +151,7 @@ pub(super) fn assemble(
         redactor,
         lock,
         receipt,
+        acts: Seen::of(layout.workspace_log()),
         layout,
         guardian: None,
         signals: config.signals.clone(),

@@ -11,7 +11,10 @@ use loopexec_core::{
     state::RunState,
 };
 use loopexec_os::{
-    durable::{PRIVATE_FILE, SyncMode, create_private_directory, replace_file},
+    durable::{
+        LOG_FILE_BYTES, PRIVATE_FILE, SyncMode, create_private_directory, read_regular,
+        replace_file,
+    },
     guardian::Guardian,
     lock::WorkspaceLock,
     signals::Signals,
@@ -47,6 +50,8 @@ pub(super) struct Session {
     pub(super) content: Option<Content>,
     /// The snapshot as last written.
     pub(super) seen: Option<Seen>,
+    /// The workspace log as last looked at.
+    pub(super) acts: Seen,
     /// The test-determining set that no guard has used yet, or why there is none.
     pub(super) members: Option<Result<BTreeSet<String>, String>>,
     /// The failing set that is not recorded yet.
@@ -121,6 +126,7 @@ impl Session {
             changed: Vec::new(),
         };
         self.inspect_copy(&mut inspection)?;
+        self.inspect_acts(&mut inspection)?;
         if receipt == Tampering::None && state == Since::Same {
             return Ok(inspection);
         }
@@ -169,6 +175,38 @@ impl Session {
         self.receipt.write_copy_again().map_err(failed)
     }
 
+    /// Looks at the workspace log. People may add to it while a run works; what it held stays, or a debt could be dropped by a command.
+    fn inspect_acts(&mut self, inspection: &mut Inspection) -> Result<(), Failure> {
+        let (path, bytes) = (self.acts.path().to_owned(), self.acts.bytes().to_vec());
+        match self.acts.since() {
+            Since::Same => return Ok(()),
+            Since::Gone if bytes.is_empty() => return Ok(()),
+            Since::Gone => self.notes.push(format!(
+                "the {} command deleted the workspace log; it was written again",
+                inspection.phase.name()
+            )),
+            Since::Changed => {
+                let now = read_regular(&path, LOG_FILE_BYTES)
+                    .ok()
+                    .filter(|now| now.starts_with(&bytes));
+                if let Some(now) = now {
+                    self.acts = Seen::now(path, now);
+                    return Ok(());
+                }
+                inspection.changed.push(name_of(&path));
+                let aside = self.aside("workspace")?;
+                fs_err::rename(&path, aside).map_err(|error| {
+                    Failure::internal(error.to_string()).because("workspace_log_unusable")
+                })?;
+            }
+        }
+        self.remake_store()?;
+        replace_file(&path, &bytes, PRIVATE_FILE, SyncMode::Full)
+            .map_err(|error| Failure::internal(chain(&error)).because("workspace_log_unusable"))?;
+        self.acts = Seen::now(path, bytes);
+        Ok(())
+    }
+
     /// Makes the directories of the store again, where they are gone.
     fn remake_store(&self) -> Result<(), Failure> {
         if !self.layout.workdir().is_dir() {
@@ -180,6 +218,13 @@ impl Session {
                 self.layout.workdir().display()
             ))
             .because("workspace_removed"));
+        }
+        if !self.lock.still_named().unwrap_or(false) {
+            return Err(Failure::workspace(format!(
+                "the workspace {} is another directory now: the last command moved the locked one away",
+                self.layout.workdir().display()
+            ))
+            .because("workspace_replaced"));
         }
         store::prepare(&self.layout, Some(&self.state()?.run_id))
     }

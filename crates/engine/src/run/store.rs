@@ -247,6 +247,12 @@ impl Seen {
         Self { path, stamp, bytes }
     }
 
+    /// A file that may not be there yet.
+    pub(super) fn of(path: PathBuf) -> Self {
+        let bytes = loopexec_os::durable::read_regular(&path, loopexec_os::durable::LOG_FILE_BYTES);
+        Self::now(path, bytes.unwrap_or_default())
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
