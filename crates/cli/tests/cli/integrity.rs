@@ -155,6 +155,51 @@ fn a_copy_outside_that_was_deleted_is_made_again_and_one_that_was_changed_is_tam
 }
 
 #[test]
+fn no_work_command_drops_the_debt_of_earlier_runs() {
+    for (exec, code) in [
+        ("rm -rf .loopexec", 12),
+        ("rm .loopexec/workspace.jsonl", 12),
+        (": >.loopexec/workspace.jsonl", 13),
+        (
+            "rm .loopexec/workspace.jsonl; mkfifo .loopexec/workspace.jsonl",
+            13,
+        ),
+    ] {
+        let env = env();
+        let run = |exec: &str| {
+            env.run(&[
+                "run",
+                "--comprehension-every",
+                "3",
+                "--exec",
+                exec,
+                "--check",
+                "false",
+                "--max-iterations",
+                "1",
+            ])
+        };
+        assert_eq!(run("true").code, 12);
+        let ran = run(exec);
+        assert_eq!(ran.code, code, "{exec}: {} {}", ran.stdout, ran.stderr);
+        let log = fs_err::read_to_string(env.path(".loopexec/workspace.jsonl")).unwrap();
+        assert_eq!(log.lines().count(), 2, "{exec}: {log}");
+        // An iteration that ended before its check is none that anybody has to understand.
+        let next = if code == 13 { 12 } else { 19 };
+        assert_eq!(run("true").code, next, "{exec}");
+    }
+}
+
+#[test]
+fn a_workspace_that_was_exchanged_for_another_directory_ends_the_run() {
+    let env = env();
+    let exec = r#"mv "$LOOPEXEC_WORKDIR" "$LOOPEXEC_WORKDIR.away"; mkdir "$LOOPEXEC_WORKDIR""#;
+    let ran = env.run(&["--json", "run", "--exec", exec, "--check", "true"]);
+    assert_eq!(ran.code, 30, "{}", ran.stdout);
+    assert_eq!(ran.json()["failure_cause"], "workspace_replaced");
+}
+
+#[test]
 fn a_touch_is_no_tampering_and_a_replaced_file_is() {
     let env = env();
     let ran = env.run(&[
@@ -225,7 +270,7 @@ fn a_receipt_of_contract_2_0_is_read_but_has_no_chain() {
 fn the_work_command_cannot_clear_the_debt() {
     let attacks = [
         ("rm -rf .loopexec", 0),
-        (": >.loopexec/workspace.jsonl", 0),
+        (": >.loopexec/workspace.jsonl", 13),
         (
             "sed -i 's/\"iterations\":3/\"iterations\":0/' .loopexec/workspace.jsonl",
             13,

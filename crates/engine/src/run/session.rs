@@ -16,7 +16,7 @@ use loopexec_os::{
         replace_file,
     },
     guardian::Guardian,
-    lock::WorkspaceLock,
+    lock::{FileLock, WorkspaceLock},
     signals::Signals,
 };
 
@@ -35,6 +35,9 @@ use crate::{
 
 /// What the record calls the second copy: its path is a person's, and says nothing to a verifier.
 const OUTSIDE_COPY: &str = "the copy outside the workspace";
+
+/// How long another command may hold the workspace log when it is looked at.
+const APPEND_PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A live run.
 pub(super) struct Session {
@@ -169,6 +172,10 @@ impl Session {
     /// An act that another command recorded meanwhile stands in the copy too, and is none.
     fn acts_were_forged(&mut self) -> Result<bool, Failure> {
         let path = self.layout.workspace_log();
+        // While another command of this program appends, the copy is a moment ahead.
+        let held = path
+            .is_file()
+            .then(|| FileLock::acquire(&path, APPEND_PATIENCE));
         let found = read_regular(&path, LOG_FILE_BYTES);
         let before = self
             .acts
@@ -182,19 +189,19 @@ impl Session {
         let outside = copy.and_then(|copy| read_regular(&copy, LOG_FILE_BYTES).ok());
         // Without a copy outside, the log as it was at the last look stands for it.
         let truth = outside.unwrap_or(before);
-        let bytes = match found {
-            Ok(bytes) => Some(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(Vec::new()),
-            Err(_) => None,
+        drop(held);
+        // A log that is gone is what an innocent `git clean -fdx` leaves; one that was cut is not.
+        let (same, forged) = match found {
+            Ok(bytes) => (bytes == truth, bytes != truth),
+            Err(error) => (false, error.kind() != std::io::ErrorKind::NotFound),
         };
-        let forged = bytes.as_ref().is_none_or(|bytes| !truth.starts_with(bytes));
         if forged {
             let aside = self.aside("workspace")?;
             fs_err::rename(&path, aside).map_err(|error| {
                 Failure::internal(error.to_string()).because("workspace_log_unusable")
             })?;
         }
-        if bytes.as_ref() != Some(&truth) {
+        if !same {
             replace_file(&path, &truth, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
                 Failure::internal(chain(&error)).because("workspace_log_unusable")
             })?;
@@ -236,6 +243,13 @@ impl Session {
                 self.layout.workdir().display()
             ))
             .because("workspace_removed"));
+        }
+        if !self.lock.still_named().unwrap_or(false) {
+            return Err(Failure::workspace(format!(
+                "the workspace {} is another directory now: the last command moved the locked one away",
+                self.layout.workdir().display()
+            ))
+            .because("workspace_replaced"));
         }
         let run_id = self.state()?.run_id.clone();
         store::prepare(&self.layout, Some(&run_id))?;
