@@ -169,13 +169,36 @@ impl TestEnv {
         Ran::of(&self.command(arguments).output().expect("the program runs"))
     }
 
-    /// Starts the program and leaves it running.
+    /// Starts the program and leaves it running, with the signals of a terminal: whoever runs the tests may ignore some.
     ///
     /// # Panics
     ///
     /// When it cannot be started.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "tests start the program as a user does"
+    )]
     pub fn start<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Child {
-        self.command(arguments).spawn().expect("the program starts")
+        let mut plain = self.command(arguments);
+        if !cfg!(target_os = "linux") {
+            return plain.spawn().expect("the program starts");
+        }
+        let mut command = Command::new("env");
+        command
+            .arg("--default-signal=HUP,INT,QUIT,TERM")
+            .arg(plain.get_program())
+            .args(plain.get_args())
+            .current_dir(self.work())
+            .env_clear()
+            .envs(
+                plain
+                    .get_envs()
+                    .filter_map(|(name, value)| Some((name, value?))),
+            )
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command.spawn().expect("the program starts")
     }
 
     /// Waits for a started program.

@@ -279,6 +279,14 @@ fn the_work_command_cannot_clear_the_debt() {
             "tail -n 1 .loopexec/workspace.jsonl >>.loopexec/workspace.jsonl",
             13,
         ),
+        (
+            "for f in .loopexec/workspace.jsonl \"$HOME\"/.local/state/loopexec/*/workspace.jsonl; do : >\"$f\"; done",
+            13,
+        ),
+        (
+            "rm .loopexec/workspace.jsonl \"$HOME\"/.local/state/loopexec/*/workspace.jsonl",
+            0,
+        ),
     ];
     for (attack, exit) in attacks {
         let env = env();

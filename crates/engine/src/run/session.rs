@@ -186,16 +186,28 @@ impl Session {
             .layout
             .outside()
             .map(|place| place.join("workspace.jsonl"));
-        let outside = copy.and_then(|copy| read_regular(&copy, LOG_FILE_BYTES).ok());
-        // Without a copy outside, the log as it was at the last look stands for it.
-        let truth = outside.unwrap_or(before);
+        let outside = copy
+            .as_ref()
+            .and_then(|copy| read_regular(copy, LOG_FILE_BYTES).ok());
+        // The copy may hold more than at the last look, since people add to it, and never less or something else.
+        let (truth, copied) = match outside {
+            Some(outside) if outside.starts_with(&before) => (outside, true),
+            Some(_) => (before, false),
+            None => (before, true),
+        };
         drop(held);
         // A log that is gone is what an innocent `git clean -fdx` leaves; one that was cut is not.
-        let (same, forged) = match found {
+        let (same, cut) = match found {
             Ok(bytes) => (bytes == truth, bytes != truth),
             Err(error) => (false, error.kind() != std::io::ErrorKind::NotFound),
         };
-        if forged {
+        let forged = cut || !copied;
+        if let (false, Some(copy)) = (copied, &copy) {
+            replace_file(copy, &truth, PRIVATE_FILE, SyncMode::Full).map_err(|error| {
+                Failure::internal(chain(&error)).because("workspace_log_unusable")
+            })?;
+        }
+        if cut {
             let aside = self.aside("workspace")?;
             fs_err::rename(&path, aside).map_err(|error| {
                 Failure::internal(error.to_string()).because("workspace_log_unusable")
