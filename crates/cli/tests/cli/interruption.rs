@@ -1,6 +1,9 @@
 //! Signals, a governor that is killed, two governors at once: nothing runs on, nothing is forgotten.
 
-use std::process::Child;
+use std::{
+    io::{BufRead, BufReader},
+    process::Child,
+};
 
 use loopexec_testkit::env::{TestEnv, until, until_file};
 
@@ -59,6 +62,33 @@ fn each_signal_ends_everything_and_yields_the_one_object() {
         assert_eq!(last["event"], "halt");
         assert_eq!(env.run(&["verify"]).code, 0, "{signal}");
     }
+}
+
+#[test]
+fn an_interrupt_says_what_it_waits_for_and_a_second_one_does_not_wait() {
+    let env = env();
+    let exec = "trap : TERM; echo $$ >worker; while :; do sleep 0.05; done";
+    let mut child = env.start(&[
+        "run",
+        "--exec",
+        exec,
+        "--check",
+        "false",
+        "--terminate-grace",
+        "10m",
+    ]);
+    until_file(&env.path("worker"));
+    kill("INT", child.id(), &env);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let said = lines.find(|line| line.as_ref().unwrap().contains("SIGINT"));
+    assert_eq!(
+        said.unwrap().unwrap(),
+        "note: SIGINT: the command was asked to end and is killed after 600 s; a second interrupt kills it at once"
+    );
+    kill("INT", child.id(), &env);
+    let ran = TestEnv::finish(child);
+    assert_eq!(ran.code, 40, "{}", ran.stdout);
+    assert!(gone(&env.read("worker")));
 }
 
 #[test]

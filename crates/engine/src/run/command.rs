@@ -2,38 +2,31 @@
 //!
 //! Must not decide what its result means: the core's judge does.
 
-use std::{collections::BTreeSet, ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, time::Duration};
 
 use loopexec_core::{
     digest::Digest,
-    event::{
-        Check, CommandEnd, CommandMark, CommandPhase, CommandStart, Event, Exec, LeftProcesses,
-        VerdictBasis,
-    },
-    halt::FailureCause,
+    event::{Check, CommandEnd, CommandPhase, CommandStart, Event, Exec, VerdictBasis},
     judge,
     units::RunMillis,
 };
-use loopexec_formats::report::{Limits as CollectorLimits, collector};
 use loopexec_os::{
     durable::{PRIVATE_FILE, SyncMode, create_private_directory, replace_file},
-    guardian::{
-        CommandSpec, Ended, Exit, Guardian, GuardianError, GuardianOptions, Interruption, Limits,
-        Stdin,
-    },
+    guardian::{CommandSpec, Ended, Exit, Guardian, GuardianError, GuardianOptions, Limits, Stdin},
 };
 
 use super::{
     Watcher,
     content::Surroundings,
+    ending::{end_of, marks, why_not},
     observer::{Listening, Plain, Taken, Taking},
     session::{Session, unrecorded},
+    tail::keep_tail,
 };
 use crate::{
     failure::{Failure, chain},
-    feedback::{TAIL_BYTES, feedback},
+    feedback::feedback,
     fingerprint::{Fingerprint, NORMALISER_VERSION, Settings},
-    redact::Redactor,
 };
 
 /// The shell of every command string: by its path, so that no `PATH` of a workspace decides which shell runs.
@@ -170,6 +163,9 @@ fn supervise(
         watcher,
         latest: Vec::new(),
         pulse_failed: false,
+        signals: &session.signals,
+        grace_ms: u64::try_from(limits.grace.as_millis()).unwrap_or(u64::MAX),
+        told: false,
     };
     let ended = guardian
         .run(&spec, &limits, &mut listening)
@@ -269,164 +265,6 @@ pub(crate) fn fingerprint_settings(
     }
 }
 
-/// How the command's end is recorded, and the ids that a collector printed.
-fn end_of(
-    session: &Session,
-    phase: CommandPhase,
-    ended: &Ended,
-    by_deadline: bool,
-) -> (CommandEnd, Option<BTreeSet<String>>) {
-    let (exit_code, signal, unstarted) = match &ended.exit {
-        Exit::Code(code) => (Some(*code), None, None),
-        Exit::Signal(signal) => (None, Some(*signal), None),
-        Exit::NotStarted { reason, .. } => (None, None, Some(reason.clone())),
-        Exit::Unknown => (None, None, None),
-    };
-    let not_runnable = match phase {
-        CommandPhase::Exec => FailureCause::WorkCommandNotRunnable,
-        CommandPhase::Check | CommandPhase::Failures | CommandPhase::Integrity => {
-            FailureCause::CheckNotRunnable
-        }
-    };
-    let cause =
-        interruption(ended, by_deadline).or_else(|| unstarted.is_some().then_some(not_runnable));
-    let mut end = CommandEnd {
-        phase,
-        exit_code,
-        signal,
-        cause,
-        duration_ms: ended.duration_ms,
-        cpu_ms: ended.cpu_ms,
-        max_rss_kib: ended.max_rss_kib,
-        stdout_bytes: ended.stdout.total,
-        stderr_bytes: ended.stderr.total,
-        output_truncated: ended.stdout.truncated || ended.stderr.truncated,
-        left_processes: (ended.left_processes.count > 0).then(|| LeftProcesses {
-            count: ended.left_processes.count,
-            names: ended.left_processes.names.clone(),
-        }),
-        guardian_lost: ended.guardian_lost,
-        unkillable: u64::from(ended.unkillable),
-        refused: unstarted,
-    };
-    let collects = matches!(phase, CommandPhase::Failures | CommandPhase::Integrity);
-    if !collects || judge::collector_failed(&end) {
-        return (end, None);
-    }
-    match collected(ended) {
-        Ok(ids) => (end, Some(ids)),
-        Err(why) => {
-            let text = session.redactor.redact(why.as_bytes());
-            end.refused = Some(String::from_utf8_lossy(&text).into_owned());
-            (end, None)
-        }
-    }
-}
-
-/// The ids that a collector printed: exit 0, nothing on standard error, well-formed and not too long.
-fn collected(ended: &Ended) -> Result<BTreeSet<String>, String> {
-    if ended.stderr.total > 0 {
-        return Err("it printed to standard error, so its list cannot be believed".to_owned());
-    }
-    if ended.stdout.truncated {
-        return Err(format!(
-            "its output of {} bytes is longer than a list may be",
-            ended.stdout.total
-        ));
-    }
-    let bytes = ended.stdout.clone().into_bytes();
-    collector::parse(&bytes, &CollectorLimits::COLLECTOR)
-        .map(|ids| ids.into_ids().into_iter().collect())
-        .map_err(|error| chain(&error))
-}
-
-fn interruption(ended: &Ended, by_deadline: bool) -> Option<FailureCause> {
-    ended.interruption.map(|interruption| match interruption {
-        Interruption::Deadline if by_deadline => FailureCause::DeadlineExceeded,
-        Interruption::Deadline => FailureCause::CommandTimeout,
-        Interruption::Idle => FailureCause::IdleTimeout,
-        Interruption::Cancelled(_) => FailureCause::Cancelled,
-    })
-}
-
-/// The event that says why the governor ended a command.
-fn marks(
-    session: &mut Session,
-    phase: CommandPhase,
-    ended: &Ended,
-    by_deadline: bool,
-) -> Result<(), Failure> {
-    let Some(cause) = interruption(ended, by_deadline) else {
-        return Ok(());
-    };
-    let signal = match ended.interruption {
-        Some(Interruption::Cancelled(signal)) => Some(signal.number()),
-        Some(Interruption::Deadline | Interruption::Idle) | None => None,
-    };
-    let mark = CommandMark {
-        phase: Some(phase),
-        cause,
-        signal,
-    };
-    let event = if signal.is_some() {
-        Event::CommandCancelled(mark)
-    } else {
-        Event::CommandTimeout(mark)
-    };
-    session.record(event, false)
-}
-
-/// Keeps the end of what the command printed, where it printed anything: privately, secrets replaced.
-fn keep_tail(session: &mut Session, phase: CommandPhase, ended: &Ended) {
-    let text = output_tail(&session.redactor, ended);
-    if phase == CommandPhase::Check {
-        session.output_tail = String::from_utf8_lossy(&text).into_owned();
-    }
-    if text.is_empty() {
-        return;
-    }
-    if let Some(path) = diagnostics_path(session, phase) {
-        // A diagnostic that cannot be kept is no reason to stop: the verdict does not rest on it.
-        let _ = replace_file(&path, &text, PRIVATE_FILE, SyncMode::None);
-    }
-}
-
-/// The end of what a command printed, secrets replaced; empty when it printed nothing.
-pub(crate) fn output_tail(redactor: &Redactor, ended: &Ended) -> Vec<u8> {
-    let mut text = Vec::new();
-    for (name, captured) in [("stdout", &ended.stdout), ("stderr", &ended.stderr)] {
-        if captured.total == 0 {
-            continue;
-        }
-        let bytes = captured.clone().into_bytes();
-        let redacted = redactor.redact(&bytes);
-        let tail = redacted
-            .get(redacted.len().saturating_sub(TAIL_BYTES / 2)..)
-            .unwrap_or_default();
-        text.extend_from_slice(
-            format!(
-                "--- {name}: the last {} of {} bytes\n",
-                tail.len(),
-                captured.total
-            )
-            .as_bytes(),
-        );
-        text.extend_from_slice(tail);
-        text.push(b'\n');
-    }
-    text
-}
-
-fn diagnostics_path(session: &Session, phase: CommandPhase) -> Option<PathBuf> {
-    let state = session.receipt.state()?;
-    let directory = session
-        .layout
-        .run_directory(&state.run_id)
-        .join("diagnostics");
-    create_private_directory(&directory).ok()?;
-    Some(directory.join(format!("{:06}-{}.log", state.iteration, phase.name())))
-}
-
 fn exec(session: &mut Session, end: &CommandEnd, taken: Taken) -> Result<(), Failure> {
     let (stdout_sha256, stderr_sha256) = match taken {
         Taken::Plain { stdout, stderr } => (stdout, stderr),
@@ -492,14 +330,4 @@ fn check(
 /// A digest that another part of this program has just printed as hexadecimal.
 pub(crate) fn digest(hex: &str) -> Digest {
     Digest::from_hex(hex).unwrap_or_else(|| Digest::of(hex.as_bytes()))
-}
-
-/// Why a collector gave no set, for the guard's record.
-fn why_not(end: &CommandEnd) -> String {
-    match (&end.refused, end.exit_code, end.cause) {
-        (Some(why), _, _) => why.clone(),
-        (None, _, Some(cause)) => cause.name().to_owned(),
-        (None, Some(code), None) => format!("its command ended with exit code {code}"),
-        (None, None, None) => "its command was ended by a signal".to_owned(),
-    }
 }

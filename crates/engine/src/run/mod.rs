@@ -6,21 +6,24 @@ mod command;
 mod config;
 mod content;
 mod drive;
+mod ending;
 mod finish;
 mod observer;
 mod open;
 mod resume;
 mod session;
 mod store;
+mod tail;
 mod tools;
 mod watcher;
 
-pub(crate) use command::{digest, fingerprint_settings, output_tail};
+pub(crate) use command::{digest, fingerprint_settings};
 pub use config::{Extent, ResumeOptions, RunConfig, RunEnd, Start, WorkspaceBlock};
 pub use content::{Content, ContentError};
 pub(crate) use content::{search_path, unescaped, without, workspace_config};
 pub(crate) use open::settle_latest;
 pub(crate) use store::{Held, hold, holder_name};
+pub(crate) use tail::output_tail;
 pub use tools::resolve as resolve_tools;
 pub use watcher::{Silent, Watcher};
 

@@ -3,7 +3,10 @@
 //! Must not keep the output: what is kept is bounded whatever the command prints.
 
 use loopexec_core::{digest::Digest, event::CommandPhase, state::RunState};
-use loopexec_os::guardian::{Activity, Observer, Stream};
+use loopexec_os::{
+    guardian::{Activity, Observer, Stream},
+    signals::{Signal, Signals},
+};
 use sha2::{Digest as _, Sha256};
 
 use super::Watcher;
@@ -91,6 +94,11 @@ pub(super) struct Listening<'a> {
     pub(super) watcher: &'a mut dyn Watcher,
     pub(super) latest: Vec<u8>,
     pub(super) pulse_failed: bool,
+    pub(super) signals: &'a Signals,
+    /// Milliseconds that the command has to end after it was asked to.
+    pub(super) grace_ms: u64,
+    /// Whether a person was told what a signal has set going.
+    pub(super) told: bool,
 }
 
 impl Observer for Listening<'_> {
@@ -121,10 +129,23 @@ impl Observer for Listening<'_> {
         {
             self.pulse_failed = true;
         }
+        if let (false, Some(signal)) = (self.told, self.signals.pending()) {
+            self.told = true;
+            self.watcher.note(&cancelling(signal, self.grace_ms));
+        }
         let line = last_line(&self.redactor.redact(&self.latest));
         self.watcher
             .running(self.state, self.phase, activity.elapsed_ms, &line);
     }
+}
+
+/// What a person is told whose signal waits for the command's end.
+fn cancelling(signal: Signal, grace_ms: u64) -> String {
+    format!(
+        "{}: the command was asked to end and is killed after {} s; a second interrupt kills it at once",
+        signal.name(),
+        grace_ms.div_ceil(1000)
+    )
 }
 
 /// The last line with something on it, printable.
