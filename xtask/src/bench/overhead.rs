@@ -28,7 +28,8 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
         durable.push(governor(context, disk.path())?);
         price.push(forced_append(disk.path())?);
     }
-    let files = files_left(memory.path())?;
+    let inside = files_left(&memory.path().join("workspace"))?;
+    let outside = files_left(&memory.path().join("state"))?;
     let above: Vec<f64> = durable
         .iter()
         .zip(&ours)
@@ -56,8 +57,17 @@ pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
             in_syncs,
         )
         .gated_in_full(2.0, context),
-        Figure::new("files left by 200 iterations", "files", vec![files])
-            .gated_in_full(12.0, context),
+        Figure::new(
+            "files left in the workspace by 200 iterations",
+            "files",
+            vec![inside],
+        )
+        .gated(12.0),
+        Figure::new(
+            "files of the second copies outside it",
+            "files",
+            vec![outside],
+        ),
     ])
 }
 
@@ -108,10 +118,10 @@ fn forced_append(directory: &Path) -> Result<f64, String> {
     Ok(super::Spread::of(values).median())
 }
 
-/// Files below the store and the directory outside.
-fn files_left(root: &Path) -> Result<f64, String> {
+/// Files and links below a directory.
+fn files_left(directory: &Path) -> Result<f64, String> {
     let mut count = 0_u32;
-    let mut open = vec![root.join("workspace/.loopexec"), root.join("state")];
+    let mut open = vec![directory.to_owned()];
     while let Some(directory) = open.pop() {
         for entry in fs_err::read_dir(directory).map_err(|error| error.to_string())? {
             let entry = entry.map_err(|error| error.to_string())?;

@@ -3,7 +3,7 @@
 use super::{Context, Figure, ROUNDS, millis};
 use crate::support;
 
-/// Starts a round, so that one start's noise does not count.
+/// Starts a round. The fastest counts: whatever else the machine does only adds to the others.
 const STARTS: usize = 60;
 /// What the contract allows beside twice the peer, in milliseconds.
 const ALLOWANCE_MS: f64 = 1.0;
@@ -12,15 +12,15 @@ const ALLOWANCE_MS: f64 = 1.0;
 pub(super) fn run(context: &Context) -> Result<Vec<Figure>, String> {
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let (mut our_sum, mut their_sum) = (0.0, 0.0);
+        let (mut our_best, mut their_best) = (f64::INFINITY, f64::INFINITY);
         for _ in 0..STARTS {
             let mut version = support::command(&context.binary);
             version.args(["version", "--json"]);
-            our_sum += millis(&mut version, 0)?;
-            their_sum += millis(&mut support::command("/bin/true"), 0)?;
+            our_best = millis(&mut version, 0)?.min(our_best);
+            their_best = millis(&mut support::command("/bin/true"), 0)?.min(their_best);
         }
-        ours.push(our_sum / STARTS as f64);
-        theirs.push(their_sum / STARTS as f64);
+        ours.push(our_best);
+        theirs.push(their_best);
     }
     let allowed: Vec<f64> = theirs
         .iter()

@@ -10,7 +10,7 @@ use super::{
 use crate::support::Outcome;
 
 /// Why a run may say that it does not go on, once work had been started: never.
-const ONLY_BEFORE_WORK: &[&str] = &["run_not_found", "receipt_damaged", "store_unusable"];
+const ONLY_BEFORE_WORK: &[&str] = &["run_not_found", "run_not_opened", "store_unusable"];
 /// Exit class of a defect.
 const INTERNAL: i32 = 50;
 
@@ -94,6 +94,7 @@ pub(super) fn recover(
         wrong.extend(verified(place)?);
     } else if before == 0 && ONLY_BEFORE_WORK.contains(&cause) {
         row.count(format!("never began: {cause}"));
+        wrong.extend(begun_again(place, scenario)?);
     } else if may_fail && reason == "execution_failure" {
         row.count(format!("a command failed: {cause}"));
         wrong.extend(verified(place)?);
@@ -114,6 +115,22 @@ pub(super) fn recover(
     row.violations
         .extend(wrong.into_iter().map(|wrong| format!("{case}: {wrong}")));
     Ok(())
+}
+
+/// What a run that never began is told to do: begin again, under the same id.
+fn begun_again(place: &Place, scenario: &Scenario) -> Result<Vec<String>, String> {
+    let outcome = place.start(scenario, &[])?;
+    let mut wrong = manners("the next start", &outcome);
+    if outcome.code == Some(scenario.exit) {
+        wrong.extend(verified(place)?);
+    } else {
+        wrong.push(format!(
+            "a run that never began cannot be begun again: exit {:?} {}",
+            outcome.code,
+            outcome.text()
+        ));
+    }
+    Ok(wrong)
 }
 
 fn verified(place: &Place) -> Result<Vec<String>, String> {

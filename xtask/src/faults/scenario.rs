@@ -163,7 +163,8 @@ impl Place {
         }
     }
 
-    fn start(&self, scenario: &Scenario, wrapper: &[String]) -> Result<Outcome, String> {
+    /// Begins the run.
+    pub(super) fn start(&self, scenario: &Scenario, wrapper: &[String]) -> Result<Outcome, String> {
         let cap = scenario.cap.to_string();
         let words = [
             "run",

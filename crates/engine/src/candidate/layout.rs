@@ -83,7 +83,7 @@ pub(super) fn read_references(git_dir: &Path) -> io::Result<BTreeMap<String, Obj
         .collect())
 }
 
-/// Replaces the references of the repository.
+/// Replaces the references of the repository. A power cut leaves the earlier ones or the new ones, for the earlier content may be all there is.
 pub(super) fn write_references(
     git_dir: &Path,
     references: &BTreeMap<String, ObjectId>,
@@ -92,10 +92,11 @@ pub(super) fn write_references(
         .iter()
         .map(|(name, id)| format!("{id} {name}\n"))
         .collect();
-    replace(
-        &git_dir.join("packed-refs"),
-        format!("{REFERENCES_HEADER}{lines}").as_bytes(),
-    )
+    let path = git_dir.join("packed-refs");
+    let temporary = path.with_extension("new");
+    fs_err::write(&temporary, format!("{REFERENCES_HEADER}{lines}"))?;
+    flush([temporary.as_path()])?;
+    fs_err::rename(&temporary, &path)
 }
 
 /// Replaces a file as a whole, by rename, without flushing.

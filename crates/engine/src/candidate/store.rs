@@ -371,15 +371,8 @@ impl Store {
             return Ok(());
         }
         let objects = self.git_dir.join("objects");
-        let references = self.git_dir.join("packed-refs");
         let packs = objects.join("pack");
-        let always = [
-            &references,
-            &packs,
-            &objects,
-            &self.git_dir,
-            &self.directory,
-        ];
+        let always = [&packs, &objects, &self.git_dir, &self.directory];
         let paths = self.unflushed.iter().chain(always).map(PathBuf::as_path);
         layout::flush(paths).map_err(|source| self.error("flush", source))?;
         self.unflushed.clear();

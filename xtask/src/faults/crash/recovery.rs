@@ -18,7 +18,7 @@ use super::{
 };
 
 /// What the program may say instead of going on when nothing had been promised.
-const BEFORE_ANY_PROMISE: &[&str] = &["run_not_found", "receipt_damaged"];
+const BEFORE_ANY_PROMISE: &[&str] = &["run_not_found", "run_not_opened"];
 
 /// Recovers; what was promised and is not kept.
 pub(super) fn recover(
