@@ -86,7 +86,7 @@ const FAULTS: &[(&str, &str, &[&str], Fault)] = &[
     ),
     (
         "refuse",
-        "F2 each such call refused once",
+        "F2 each such call refused, once and from then on",
         &["strace"],
         points::refuse,
     ),

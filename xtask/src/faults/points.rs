@@ -112,7 +112,14 @@ fn kill_one(
     invariant::recover(place, scenario, &case, may_fail, row)
 }
 
-/// F2: each call fails once with an error of a disk.
+/// How long a call is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    Once,
+    FromThenOn,
+}
+
+/// F2: each call fails with an error of a disk, once, and from then on.
 pub(super) fn refuse(context: &mut Context) -> Result<Row, String> {
     let scratch = support::scratch("refuse")?;
     let place = Place::new(&context.binary, scratch.path());
@@ -124,7 +131,9 @@ pub(super) fn refuse(context: &mut Context) -> Result<Row, String> {
             .collect();
         for point in context.sample(all, GATE_REFUSED) {
             for error in errors(context) {
-                refuse_one(&place, scenario, &point, error, &mut row)?;
+                for refused in durations(context) {
+                    refuse_one(&place, scenario, &point, (error, refused), &mut row)?;
+                }
             }
         }
     }
@@ -141,23 +150,44 @@ fn errors(context: &mut Context) -> Vec<&'static str> {
     }
 }
 
+fn durations(context: &mut Context) -> Vec<Refused> {
+    let both = [Refused::Once, Refused::FromThenOn];
+    match context.scale {
+        Scale::Full => both.to_vec(),
+        Scale::Gate => {
+            let drawn = context.dice.below(both.len());
+            both.get(drawn).into_iter().copied().collect()
+        }
+    }
+}
+
 fn refuse_one(
     place: &Place,
     scenario: &Scenario,
     point: &Point,
-    error: &str,
+    (error, refused): (&str, Refused),
     row: &mut Row,
 ) -> Result<(), String> {
-    let case = format!("{}, {error} at {} {}", scenario.name, point.call, point.nth);
+    let case = format!(
+        "{}, {error} at {} {} {refused:?}",
+        scenario.name, point.call, point.nth
+    );
     place.prepare(scenario)?;
-    let inject = format!("inject={}:error={error}:when={}", point.call, point.nth);
+    let more = match refused {
+        Refused::Once => "",
+        Refused::FromThenOn => "+",
+    };
+    let inject = format!(
+        "inject={}:error={error}:when={}{more}",
+        point.call, point.nth
+    );
     let outcome = place.disturbed(scenario, &tracer(&point.call, &inject, Among::Governor))?;
     row.cases += 1;
     // 127: the loader of the program was refused its libraries, so the program never ran.
     if outcome.code == Some(127) {
         row.count("the loader was refused");
     } else {
-        row.count(format!("exit {}", outcome.code.unwrap_or(-1)));
+        row.count(format!("{refused:?}: exit {}", outcome.code.unwrap_or(-1)));
         // The envelope itself may be what was refused; the exit code then says so.
         let refused_envelope =
             point.call == "write" && outcome.stdout.is_empty() && outcome.code == Some(50);

@@ -61,7 +61,10 @@ pub(super) fn run(
     marks(session, phase, &ended, limited)?;
     keep_tail(session, phase, &ended);
     match phase {
-        CommandPhase::Exec => exec(session, &end, taken)?,
+        CommandPhase::Exec => {
+            session.digest = None;
+            exec(session, &end, taken)?;
+        }
         CommandPhase::Check => check(session, &end, taken, before)?,
         CommandPhase::Failures => session.failing = collected,
         CommandPhase::Integrity => {
@@ -297,7 +300,8 @@ fn check(
         (Some(before), Some(content)) => content.after_check(&before),
         (None, _) | (_, None) => super::content::Seen::default(),
     };
-    session.digest = seen.digest.or(session.digest);
+    // Content that could not be read has no digest: an earlier one would be of something else.
+    session.digest = seen.digest;
     let at_t0 = session.state()?.iteration == 0;
     let check = Check {
         exit_code: end.exit_code,
