@@ -91,6 +91,8 @@ fn environment(
             ("LOOPEXEC_WORKDIR", session.layout.workdir().into()),
             ("LOOPEXEC_FEEDBACK", path.clone().into()),
         ];
+        // Nothing reads it between two work commands, and a rename over a file makes ext4 write the new one out at once.
+        let _ = fs_err::remove_file(&path);
         replace_file(
             &path,
             &session.redactor.redact(&bytes),
