@@ -71,7 +71,7 @@ fn a_hung_replay_is_ended_by_the_recorded_deadline() {
     let env = env();
     let check = "test ! -f ../home/hang || sleep 300";
     assert_eq!(
-        env.run(&["run", "--check", check, "--command-timeout", "500ms"])
+        env.run(&["run", "--check", check, "--command-timeout", "2s"])
             .code,
         10
     );
