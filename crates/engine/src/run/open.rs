@@ -5,10 +5,7 @@ use loopexec_core::{
     event::{ContextEntry, Event, GitHead, RunStart, Snapshot},
     policy::{Mode, RunKind},
 };
-use loopexec_os::{
-    durable::{SyncMode, sync_directory},
-    lock::WorkspaceLock,
-};
+use loopexec_os::{durable::sync_directory, lock::WorkspaceLock};
 
 use super::{
     RunConfig, Watcher, command,
@@ -23,7 +20,6 @@ use crate::{
     layout::{Layout, valid_run_id},
     log::{LogError, Receipt, WorkspaceLog, read},
     redact::{Redactor, for_check, for_work},
-    snapshot,
 };
 
 /// Opens a new run.
@@ -88,14 +84,7 @@ pub(super) fn open(config: &RunConfig, watcher: &mut dyn Watcher) -> Result<Sess
         .and_then(|()| sync_directory(&session.layout.store()))
         .and_then(|()| sync_directory(session.layout.workdir()))
         .map_err(|error| unrecorded(&LogError::Write(error)))?;
-    session.write_state(SyncMode::None)?;
-    let bytes = session
-        .seen
-        .as_ref()
-        .map(|seen| seen.bytes().to_vec())
-        .unwrap_or_default();
-    snapshot::point_latest(&session.layout, &config.run_id, &bytes)
-        .map_err(|error| unrecorded(&LogError::Write(error)))?;
+    session.publish_state()?;
     session.look_at_acts()?;
     record_t0(&mut session, kept)?;
     watcher.opened(session.state()?);

@@ -22,8 +22,8 @@ use super::{
 use crate::{
     failure::{Failure, chain},
     layout::Layout,
-    log::{Chain, Flaw, FlawKind, LogError, ReadLog, Receipt, Relation, read, relation},
-    snapshot::{self, StateView},
+    log::{Chain, Flaw, FlawKind, ReadLog, Receipt, Relation, read, relation},
+    snapshot::StateView,
 };
 
 /// A run that was gone on with, or one that had ended for good.
@@ -76,14 +76,7 @@ pub(super) fn resume(
     session.guardian = Some(command::start_guardian(&session)?);
     session.record(Event::Resume(record), true)?;
     raise(&mut session, options)?;
-    session.write_state(SyncMode::None)?;
-    let bytes = session
-        .seen
-        .as_ref()
-        .map(|seen| seen.bytes().to_vec())
-        .unwrap_or_default();
-    snapshot::point_latest(&session.layout, &config.run_id, &bytes)
-        .map_err(|error| unrecorded(&LogError::Write(error)))?;
+    session.publish_state()?;
     session.look_at_acts()?;
     reopen_content(&mut session, config);
     note_interruption(&mut session, interrupted);

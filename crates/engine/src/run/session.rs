@@ -195,7 +195,6 @@ impl Session {
             Some(_) => (before, false),
             None => (before, true),
         };
-        drop(held);
         // A log that is gone is what an innocent `git clean -fdx` leaves; one that was cut is not.
         let (same, cut) = match found {
             Ok(bytes) => (bytes == truth, bytes != truth),
@@ -218,8 +217,21 @@ impl Session {
                 Failure::internal(chain(&error)).because("workspace_log_unusable")
             })?;
         }
+        drop(held);
         self.acts = Some(Seen::now(path, truth));
         Ok(forged)
+    }
+
+    /// Writes the state for the first time in this process, and makes it the workspace's latest.
+    pub(super) fn publish_state(&mut self) -> Result<(), Failure> {
+        self.write_state(SyncMode::None)?;
+        let bytes = self
+            .seen
+            .as_ref()
+            .map(|seen| seen.bytes().to_vec())
+            .unwrap_or_default();
+        snapshot::point_latest(&self.layout, &self.state()?.run_id, &bytes)
+            .map_err(|error| unrecorded(&LogError::Write(error)))
     }
 
     /// Makes the workspace log and its copy agree, and remembers how it looks.
